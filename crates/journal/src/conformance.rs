@@ -1,0 +1,1 @@
+//! What every backend must keep, as functions that a backend test calls.
