@@ -1,1 +1,12 @@
-//! placeholder
+//! Every tool: its name, schema, annotations and handler; the toolsets they belong to; and how a tool is found.
+//!
+//! A tool is defined once and is callable from MCP, from REST and from the command line. Nothing here knows a transport.
+
+mod context;
+pub use context::{Context, Progress};
+
+mod registry;
+pub use registry::{
+    Annotations, CallError, Definition, Handler, Output, Registry, RegistryError, Tool, Toolset, View,
+    ViewError,
+};
