@@ -202,6 +202,11 @@ impl<M: Machine> Exchange<M> {
         self.lock().len()
     }
 
+    /// Where this exchange takes time from.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.inner.shared.clock
+    }
+
     /// What this exchange did since it started.
     pub fn stats(&self) -> &Stats {
         &self.inner.shared.stats

@@ -318,9 +318,9 @@ impl<M: Machine> Live<M> {
             }
             Err(AppendError::Conflict { .. }) => {
                 if draft.ahead {
-                    self.rebuild().await?
+                    self.rebuild().await?;
                 } else {
-                    self.catch_up().await?
+                    self.catch_up().await?;
                 }
                 Ok(Round::Conflict)
             }
