@@ -10,3 +10,14 @@ pub use registry::{
     Annotations, CallError, Definition, Handler, Output, Registry, RegistryError, Tool, Toolset, View,
     ViewError,
 };
+
+mod catalogue;
+pub use catalogue::{catalogue, estimated_tokens};
+
+mod input;
+mod waiting;
+
+mod a2amcp;
+mod coordination;
+mod discovery;
+mod search;

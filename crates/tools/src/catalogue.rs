@@ -1,0 +1,38 @@
+//! All toolsets put together, and what they cost an agent.
+
+use std::sync::Arc;
+
+use switchboard_coordination::Coordination;
+
+use crate::{Registry, RegistryError, Tool, Toolset, a2amcp, coordination, discovery};
+
+/// The registry of everything this program offers, with `more` toolsets that only a test adds.
+pub fn catalogue(
+    coordination_service: &Coordination,
+    more: impl IntoIterator<Item = (Toolset, Vec<Tool>)>,
+) -> Result<Arc<Registry>, RegistryError> {
+    let (more_sets, more_tools): (Vec<_>, Vec<_>) = more.into_iter().unzip();
+    let mut contradiction = None;
+    let registry = Arc::new_cyclic(|registry| {
+        let toolsets = [a2amcp::toolset(), coordination::toolset(), discovery::toolset()];
+        let tools = [
+            a2amcp::tools(coordination_service),
+            coordination::tools(coordination_service),
+            discovery::tools(registry),
+        ];
+        let made = Registry::new(
+            toolsets.into_iter().chain(more_sets),
+            tools.into_iter().chain(more_tools).flatten(),
+        );
+        made.unwrap_or_else(|error| {
+            contradiction = Some(error);
+            Registry::default()
+        })
+    });
+    contradiction.map_or(Ok(registry), Err)
+}
+
+/// About how many tokens a tool's definition costs an agent that lists it: its JSON's bytes, by four.
+pub fn estimated_tokens(tool: &Tool) -> usize {
+    serde_json::to_string(&tool.definition).map_or(0, |json| json.len().div_ceil(4))
+}
