@@ -35,6 +35,14 @@ impl Hub {
         }
     }
 
+    /// Makes every follower read once more, to find that its store has closed.
+    pub(crate) fn wake_all(&self) {
+        let followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        for sender in followed.values().filter_map(Weak::upgrade) {
+            sender.send_modify(|_| {});
+        }
+    }
+
     /// Follows `stream` from `after` on by means of `read`.
     pub(crate) fn tail<R, F>(self: &Arc<Self>, stream: StreamId, after: Seq, read: R) -> Tail
     where

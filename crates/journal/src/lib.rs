@@ -21,4 +21,7 @@ mod hub;
 mod memory;
 pub use memory::MemoryJournal;
 
+mod sqlite;
+pub use sqlite::{OpenError, SqliteJournal, SqliteOptions};
+
 pub mod conformance;

@@ -80,7 +80,7 @@ impl MemoryJournal {
             .iter()
             .skip(skip)
             .take(limit.get())
-            .zip(after.get() + 1..)
+            .zip(after.get().saturating_add(1)..)
             .map(|(payload, seq)| Entry { seq: Seq::new(seq), payload: payload.clone() })
             .collect())
     }
