@@ -1,0 +1,149 @@
+//! MCP's requests, as the library hands them over, turned into calls of tools.
+
+use std::sync::Arc;
+
+use http::request::Parts;
+use rmcp::ServerHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, ErrorData,
+    ListToolsResult, PaginatedRequestParams, ProgressToken, ServerConfig, Tool,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use switchboard_access::Caller;
+use switchboard_exchange::CommandId;
+use switchboard_tools::{Context, Output, Progress};
+
+use super::endpoint::Shown;
+use super::progress;
+use crate::calls::{CallFailure, Calls};
+
+/// The name under which a client gives a call an id in its `_meta`.
+const COMMAND_ID: &str = "switchboard/commandId";
+
+/// Says of an HTTP request that its client reads one JSON answer and no stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unstreamed;
+
+/// Answers the clients of one endpoint. Cheap to clone: one is made for every request.
+#[derive(Debug, Clone)]
+pub(crate) struct Handler {
+    shown: Arc<Shown>,
+    calls: Arc<Calls>,
+    /// Who calls where there is no HTTP request to tell.
+    local: Caller,
+}
+
+impl Handler {
+    pub(crate) fn new(shown: Arc<Shown>, calls: Arc<Calls>, local: Caller) -> Self {
+        Self { shown, calls, local }
+    }
+
+    /// Who calls. A request over HTTP without a caller did not come through the guard.
+    fn caller(&self, parts: Option<&Parts>) -> Result<Caller, ErrorData> {
+        let Some(parts) = parts else { return Ok(self.local.clone()) };
+        parts
+            .extensions
+            .get::<Caller>()
+            .cloned()
+            .ok_or_else(|| ErrorData::internal_error("nobody checked who calls", None))
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        self.shown.info.clone()
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.shown.tools.iter().find(|(_, tool)| tool.name == name).map(|(_, tool)| tool.clone())
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        if request.is_some_and(|page| page.cursor.is_some()) {
+            return Err(ErrorData::invalid_params(
+                "the list of tools has one page: leave `cursor` out",
+                None,
+            ));
+        }
+        let caller = self.caller(context.extensions.get())?;
+        let mine = self.shown.tools.iter().filter(|(set, _)| caller.may_use_toolset(set).is_ok());
+        Ok(ListToolsResult::with_all_items(mine.map(|(_, tool)| tool.clone()).collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let parts = context.extensions.get::<Parts>();
+        let mut call = Context::new(self.caller(parts)?);
+        call.command_id = command_id(&context, parts)?;
+        call.cancelled = context.ct.child_token();
+        let follower = follower(&context, parts);
+        let arguments = request.arguments.unwrap_or_default();
+        let run = |progress| {
+            call.progress = progress;
+            self.calls.call(&self.shown.view, &request.name, arguments, call)
+        };
+        let result = match follower {
+            None => run(Progress::none()).await,
+            Some(token) => progress::followed(&context.peer, &token, run).await,
+        };
+        result.map(|output| render(output).into()).map_err(|failure| refuse(&failure))
+    }
+}
+
+/// The id the client gave the call, in its metadata or as HTTP header.
+fn command_id(
+    context: &RequestContext<RoleServer>,
+    parts: Option<&Parts>,
+) -> Result<Option<CommandId>, ErrorData> {
+    let in_meta = match context.meta.get(COMMAND_ID) {
+        None => None,
+        Some(serde_json::Value::String(id)) => Some(id.as_str()),
+        Some(_) => return Err(bad_command_id(&"it is not a text")),
+    };
+    let header = || parts?.headers.get("idempotency-key").map(http::HeaderValue::to_str);
+    let id = match in_meta {
+        Some(id) => Some(id),
+        None => header().transpose().map_err(|error| bad_command_id(&error))?,
+    };
+    id.map(CommandId::new).transpose().map_err(|error| bad_command_id(&error))
+}
+
+fn bad_command_id(why: &dyn std::fmt::Display) -> ErrorData {
+    ErrorData::invalid_params(
+        format!("bad command id (`_meta[\"{COMMAND_ID}\"]` or header Idempotency-Key): {why}"),
+        None,
+    )
+}
+
+/// The token under which the client follows the call, if it can read more than the answer.
+fn follower(context: &RequestContext<RoleServer>, parts: Option<&Parts>) -> Option<ProgressToken> {
+    if parts.is_some_and(|parts| parts.extensions.get::<Unstreamed>().is_some()) {
+        return None;
+    }
+    context.meta.get_progress_token()
+}
+
+fn render(output: Output) -> CallToolResult {
+    let content = vec![ContentBlock::text(output.text)];
+    let mut result =
+        if output.is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
+    result.structured_content = output.structured;
+    result
+}
+
+fn refuse(failure: &CallFailure) -> ErrorData {
+    let code = match failure {
+        CallFailure::UnknownTool { .. } => ErrorCode::INVALID_PARAMS,
+        CallFailure::Denied(_) => ErrorCode(-32003),
+        CallFailure::Busy { .. } | CallFailure::Stopping => ErrorCode(-32000),
+        CallFailure::Panicked { .. } => ErrorCode::INTERNAL_ERROR,
+    };
+    ErrorData::new(code, failure.to_string(), None)
+}

@@ -1,0 +1,207 @@
+//! MCP over Streamable HTTP.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Request, State};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::any;
+use axum::{Json, Router};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http_body_util::Full;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::answer;
+use super::{Endpoint, Unstreamed};
+use crate::limits::{BodyError, is_nested_deeper, read_body};
+use crate::problem::Problem;
+use crate::serve::Door;
+
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+
+/// The newest protocol version with batches.
+const BATCHES_UNTIL: &str = "2025-03-26";
+
+/// `/mcp` with the view of the listener, `/mcp/{toolset}` with any.
+pub(crate) fn routes() -> Router<Door> {
+    Router::new()
+        .route("/mcp", any(default_view))
+        .route("/mcp/", any(default_view))
+        .route("/mcp/{toolset}", any(named_view))
+        .route("/mcp/{toolset}/", any(named_view))
+}
+
+/// MCP with the view of the listener.
+pub(crate) async fn default_view(State(door): State<Door>, request: Request) -> Response {
+    let endpoint = door.endpoint.clone();
+    answer(&door, &endpoint, request).await
+}
+
+async fn named_view(State(door): State<Door>, Path(toolset): Path<String>, request: Request) -> Response {
+    match door.app.mcp.endpoint(&toolset) {
+        Ok(endpoint) => answer(&door, &endpoint, request).await,
+        Err(error) => Problem::not_found(error.to_string())
+            .hint("the address is /mcp/<toolset>, /mcp/<toolset>+<toolset> or /mcp")
+            .into_response(),
+    }
+}
+
+async fn answer(door: &Door, endpoint: &Arc<Endpoint>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    if head.method != Method::POST {
+        // To follow a session, or to end it.
+        let request = http::Request::from_parts(head, Full::default());
+        let response = endpoint.with_session(request).await.map(Body::new);
+        return answer::worded(response, &Bytes::new(), true).await;
+    }
+    let limits = &door.app.options.limits;
+    let body = match read_body(&head.headers, body, limits).await {
+        Ok(body) => body,
+        Err(error) => return unread(&error),
+    };
+    if is_nested_deeper(&body, limits.json_depth) {
+        let message = format!(
+            "Parse error: the JSON is nested more deeply than {} levels (limits.json_depth)",
+            limits.json_depth
+        );
+        return answer::error(StatusCode::BAD_REQUEST, answer::PARSE_ERROR, &message);
+    }
+    if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
+        return batch(door, endpoint, &head, &body).await;
+    }
+    single(door, endpoint, head, body).await
+}
+
+fn unread(error: &BodyError) -> Response {
+    answer::bad_body(error)
+}
+
+async fn single(door: &Door, endpoint: &Endpoint, mut head: Parts, body: Bytes) -> Response {
+    let streams = accepts_events(&head.headers);
+    let keeps_session =
+        head.headers.contains_key(SESSION_ID) || (streams && begins_session(&head.headers, &body));
+    let has_json = is_json(&head.headers);
+    if keeps_session && !head.headers.contains_key(SESSION_ID) {
+        let limit = door.app.options.limits.sessions;
+        if door.app.mcp.sessions().await >= limit {
+            return answer::busy(&format!(
+                "{limit} MCP sessions are open, the most this server keeps (limits.sessions): try again later, or \
+                 call without a session"
+            ));
+        }
+    }
+    // The library insists on both, and chooses by itself; what the client cannot read is not sent.
+    head.headers.insert(header::ACCEPT, BOTH);
+    if !streams {
+        head.extensions.insert(Unstreamed);
+    }
+    let request = http::Request::from_parts(head, Full::new(body.clone()));
+    let response =
+        if keeps_session { endpoint.with_session(request).await } else { endpoint.alone(request).await };
+    answer::worded(response.map(Body::new), &body, has_json).await
+}
+
+/// Answers the messages of a JSON-RPC batch one beside the other; the answers are in the order of the requests.
+async fn batch(door: &Door, endpoint: &Endpoint, head: &Parts, body: &Bytes) -> Response {
+    let version = head.headers.get(PROTOCOL_VERSION).and_then(|version| version.to_str().ok());
+    if version.is_some_and(|version| version > BATCHES_UNTIL) {
+        let message =
+            "Invalid Request: batches ended with protocol version 2025-03-26; send one message per request";
+        return answer::error(StatusCode::BAD_REQUEST, answer::INVALID_REQUEST, message);
+    }
+    let messages: Vec<&RawValue> = match serde_json::from_slice(body) {
+        Ok(messages) => messages,
+        Err(error) => {
+            let message = format!("Parse error: {error}");
+            return answer::error(StatusCode::BAD_REQUEST, answer::PARSE_ERROR, &message);
+        }
+    };
+    let limit = door.app.options.limits.batch;
+    if messages.is_empty() || messages.len() > limit {
+        let message = format!(
+            "Invalid Request: a batch holds 1 to {limit} messages (limits.batch), this one {}",
+            messages.len()
+        );
+        return answer::error(StatusCode::BAD_REQUEST, answer::INVALID_REQUEST, &message);
+    }
+    let answers = messages.iter().enumerate().map(|(index, message)| {
+        let mut head = head.clone();
+        head.headers.remove(header::CONTENT_LENGTH);
+        // The stream of a message inside a batch has nowhere to go.
+        head.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        distinguish(&mut head.headers, index);
+        let message = Bytes::copy_from_slice(message.get().as_bytes());
+        async move { only_answer(single(door, endpoint, head, message).await).await }
+    });
+    let answers: Vec<Box<RawValue>> =
+        futures::future::join_all(answers).await.into_iter().flatten().collect();
+    if answers.is_empty() {
+        return StatusCode::ACCEPTED.into_response();
+    }
+    Json(answers).into_response()
+}
+
+/// Gives each call of a batch an id of its own if the client named the batch.
+fn distinguish(headers: &mut HeaderMap, index: usize) {
+    let named = headers.get(IDEMPOTENCY_KEY).and_then(|key| key.to_str().ok());
+    let own = named.and_then(|key| HeaderValue::try_from(format!("{key}#{index}")).ok());
+    if let Some(own) = own {
+        headers.insert(IDEMPOTENCY_KEY, own);
+    }
+}
+
+/// The one JSON-RPC message that `response` carries, as JSON or as the last event of a stream; none if it has none.
+async fn only_answer(response: Response) -> Option<Box<RawValue>> {
+    let is_stream = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.ok()?;
+    let text = std::str::from_utf8(&body).ok()?;
+    let json = if is_stream {
+        text.lines()
+            .rev()
+            .filter_map(|line| line.strip_prefix("data:"))
+            .find(|data| !data.trim().is_empty())?
+    } else {
+        text
+    };
+    serde_json::from_str(json).ok()
+}
+
+fn accepts_events(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|accept| accept.to_str().ok())
+        .flat_map(|accept| accept.split(','))
+        .any(|kind| {
+            kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+        })
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).is_some_and(|kind| {
+        kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+    })
+}
+
+/// Whether the message is an `initialize`, which only protocols with sessions have.
+fn begins_session(headers: &HeaderMap, body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        method: Option<std::borrow::Cow<'a, str>>,
+    }
+    // Clients of the protocol without sessions repeat the method in a header, so their bodies need no second reading.
+    if headers.get("mcp-method").is_some_and(|method| method != "initialize") {
+        return false;
+    }
+    serde_json::from_slice::<Message<'_>>(body)
+        .is_ok_and(|message| message.method.as_deref() == Some("initialize"))
+}

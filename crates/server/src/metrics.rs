@@ -1,0 +1,199 @@
+//! What operators measure, in Prometheus' text format.
+
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+/// What `GET /metrics` answers in.
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Numbers that somebody else knows, read when they are asked for.
+pub type Observe = Box<dyn Fn(&mut dyn FnMut(&'static str, &'static str, f64)) + Send + Sync>;
+
+/// The counters of all doors.
+pub(crate) struct Metrics {
+    registry: Mutex<Registry>,
+    requests: Family<RequestLabels, Counter>,
+    calls: Family<CallLabels, Counter>,
+    call_seconds: Family<ToolLabels, Histogram>,
+    gauges: Gauges,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    route: &'static str,
+    status: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CallLabels {
+    tool: &'static str,
+    outcome: CallOutcome,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ToolLabels {
+    tool: &'static str,
+}
+
+/// How a tool call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum CallOutcome {
+    /// With a result.
+    Ok,
+    /// With a result that is an error.
+    Error,
+    /// There is no such tool.
+    Unknown,
+    /// The caller may not use it.
+    Denied,
+    /// The server was full or stopping.
+    Refused,
+    /// The tool panicked.
+    Panicked,
+}
+
+impl EncodeLabelValue for CallOutcome {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
+        let text = match self {
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::Unknown => "unknown",
+            Self::Denied => "denied",
+            Self::Refused => "refused",
+            Self::Panicked => "panicked",
+        };
+        text.encode(encoder)
+    }
+}
+
+/// What there is of something at the moment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Gauges {
+    pub(crate) connections: Gauge,
+    pub(crate) calls_running: Gauge,
+    pub(crate) sessions: Gauge,
+    pub(crate) sse_sessions: Gauge,
+    pub(crate) watchers: Gauge,
+    resident: Gauge,
+}
+
+/// One more of something, for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct OneMore(Gauge);
+
+impl OneMore {
+    pub(crate) fn of(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for OneMore {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+const CALL_SECONDS: [f64; 13] =
+    [0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0];
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let mut registry = Registry::default();
+        let requests = Family::default();
+        let calls = Family::default();
+        let call_seconds =
+            Family::new_with_constructor((|| Histogram::new(CALL_SECONDS)) as fn() -> Histogram);
+        let gauges = Gauges::default();
+        let started = Gauge::<i64>::default();
+        started.set(seconds_since_epoch());
+
+        registry.register("http_requests", "Requests answered", requests.clone());
+        registry.register("tool_calls", "Tool calls ended", calls.clone());
+        registry.register_with_unit(
+            "tool_call",
+            "How long a tool call took",
+            Unit::Seconds,
+            call_seconds.clone(),
+        );
+        registry.register("connections", "Open connections", gauges.connections.clone());
+        registry.register("tool_calls_running", "Tool calls that run or wait", gauges.calls_running.clone());
+        registry.register("mcp_sessions", "Open MCP sessions", gauges.sessions.clone());
+        registry.register(
+            "mcp_sse_sessions",
+            "Open sessions of the SSE transport",
+            gauges.sse_sessions.clone(),
+        );
+        registry.register("watchers", "Clients that follow /api/events", gauges.watchers.clone());
+        registry.register("process_resident_memory_bytes", "Memory of this process", gauges.resident.clone());
+        registry.register("process_start_time_seconds", "When this process started", started);
+        Self { registry: Mutex::new(registry), requests, calls, call_seconds, gauges }
+    }
+
+    pub(crate) fn gauges(&self) -> &Gauges {
+        &self.gauges
+    }
+
+    pub(crate) fn answered(&self, route: &'static str, status: u16) {
+        self.requests.get_or_create(&RequestLabels { route, status }).inc();
+    }
+
+    pub(crate) fn called(&self, tool: &'static str, outcome: CallOutcome, took: Duration) {
+        self.calls.get_or_create(&CallLabels { tool, outcome }).inc();
+        self.call_seconds.get_or_create(&ToolLabels { tool }).observe(took.as_secs_f64());
+    }
+
+    /// All metrics as text, those of `observe` after our own.
+    pub(crate) fn text(&self, observe: Option<&Observe>) -> Result<String, fmt::Error> {
+        use fmt::Write as _;
+        self.gauges.resident.set(resident_bytes().unwrap_or(0));
+        let mut text = String::with_capacity(16 << 10);
+        let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        encode(&mut text, &registry)?;
+        drop(registry);
+        let Some(observe) = observe else { return Ok(text) };
+        // The format ends with one line that says so.
+        let end = text.rfind("# EOF").unwrap_or(text.len());
+        text.truncate(end);
+        let mut written = Ok(());
+        observe(&mut |name, help, value| {
+            let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
+            let family = name.trim_end_matches("_total");
+            written = written.and_then(|()| {
+                writeln!(text, "# HELP {family} {help}.\n# TYPE {family} {kind}\n{name} {value}")
+            });
+        });
+        written?;
+        text.push_str("# EOF\n");
+        Ok(text)
+    }
+}
+
+fn seconds_since_epoch() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
+/// What the operating system says this process keeps in memory; none where it does not say so in `/proc`.
+fn resident_bytes() -> Option<i64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: i64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kibibytes * 1_024)
+}

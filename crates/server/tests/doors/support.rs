@@ -1,0 +1,220 @@
+//! A server with a few tools of its own on a free port, and a client.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Client, Method, RequestBuilder, Response};
+use serde_json::{Map, Value, json};
+use switchboard_access::Access;
+use switchboard_exchange::{Exchange, SystemClock};
+use switchboard_journal::{Journal, MemoryJournal};
+use switchboard_server::{App, Listener, Options, Parts, ServeError, serve};
+use switchboard_tools::{
+    Annotations, CallError, Context, Definition, Handler, Output, Registry, Tool, Toolset,
+};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// How long a test waits for what should come at once.
+pub(crate) const SOON: Duration = Duration::from_secs(10);
+
+pub(crate) const OWNER: &str = "the-owner's-token";
+
+/// What the tools tell the test, and the test tells the tools.
+#[derive(Clone)]
+pub(crate) struct Signals {
+    /// One permit for every call of `wait` that began.
+    pub(crate) began: Arc<Semaphore>,
+    /// One permit lets one call of `wait` go on.
+    pub(crate) go: Arc<Semaphore>,
+    /// One permit for every call of `wait` that saw its cancellation.
+    pub(crate) cancelled: Arc<Semaphore>,
+}
+
+impl Default for Signals {
+    fn default() -> Self {
+        let none = || Arc::new(Semaphore::new(0));
+        Self { began: none(), go: none(), cancelled: none() }
+    }
+}
+
+/// Takes the next permit, or fails the test.
+pub(crate) async fn soon(signal: &Semaphore) {
+    tokio::time::timeout(SOON, signal.acquire())
+        .await
+        .expect("the signal should have come")
+        .expect("signals are never closed")
+        .forget();
+}
+
+pub(crate) struct Server {
+    pub(crate) app: App,
+    pub(crate) address: SocketAddr,
+    pub(crate) a2amcp: SocketAddr,
+    pub(crate) access: Access,
+    pub(crate) journal: Arc<MemoryJournal>,
+    pub(crate) signals: Signals,
+    pub(crate) stop: CancellationToken,
+    pub(crate) client: Client,
+    serving: JoinHandle<Result<(), ServeError>>,
+}
+
+impl Server {
+    pub(crate) async fn start() -> Self {
+        Self::with(Options::default()).await
+    }
+
+    pub(crate) async fn with(options: Options) -> Self {
+        Self::listening(options, |listener| listener).await
+    }
+
+    pub(crate) async fn listening(mut options: Options, listen: impl Fn(Listener) -> Listener) -> Self {
+        options.owner_token = Some(OWNER.into());
+        let signals = Signals::default();
+        let journal = Arc::new(MemoryJournal::new());
+        let exchange = Exchange::new(
+            journal.clone() as Arc<dyn Journal>,
+            Arc::new(SystemClock),
+            Default::default(),
+            switchboard_exchange::Options::default(),
+        );
+        let access = Access::open(exchange).await.unwrap();
+        let parts = Parts {
+            registry: Arc::new(registry(&signals)),
+            access: access.clone(),
+            journal: journal.clone(),
+            observe: None,
+        };
+        let app = App::new(parts, options);
+        let listener = listen(Listener::bind(([127, 0, 0, 1], 0).into()).unwrap());
+        let compat = Listener::bind(([127, 0, 0, 1], 0).into()).unwrap().showing(app.view("a2amcp").unwrap());
+        let (address, a2amcp) = (listener.address(), compat.address());
+        let stop = CancellationToken::new();
+        let serving = tokio::spawn({
+            let (app, stop) = (app.clone(), stop.clone());
+            async move { serve(&app, vec![listener, compat], stop).await }
+        });
+        let client = Client::builder().no_proxy().build().unwrap();
+        Self { app, address, a2amcp, access, journal, signals, stop, client, serving }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, self.url(path))
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Response {
+        self.request(Method::GET, path).send().await.unwrap()
+    }
+
+    /// Posts JSON as a bare client does: without `Accept`.
+    pub(crate) fn post(&self, path: &str, body: &Value) -> RequestBuilder {
+        self.request(Method::POST, path).json(body)
+    }
+
+    /// Posts JSON as MCP's own clients do.
+    pub(crate) fn mcp(&self, path: &str, body: &Value) -> RequestBuilder {
+        self.post(path, body).header("accept", "application/json, text/event-stream")
+    }
+
+    pub(crate) async fn stopped(self) {
+        self.stop.cancel();
+        tokio::time::timeout(SOON, self.serving).await.expect("it stops").unwrap().unwrap();
+    }
+}
+
+pub(crate) async fn json_of(response: Response) -> (u16, Value) {
+    let status = response.status().as_u16();
+    let text = response.text().await.unwrap();
+    let json =
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{status} is not JSON ({error}): {text}"));
+    (status, json)
+}
+
+pub(crate) fn call(id: u64, tool: &str, arguments: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
+}
+
+pub(crate) fn initialize(version: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}})
+}
+
+/// The messages in a text of server-sent events.
+pub(crate) fn events(text: &str) -> Vec<Value> {
+    text.lines()
+        .filter_map(|line| line.strip_prefix("data:"))
+        .filter_map(|data| serde_json::from_str(data).ok())
+        .collect()
+}
+
+fn toolset(name: &'static str, server_name: &'static str, server_version: &'static str) -> Toolset {
+    Toolset { name, summary: "For tests.", instructions: "Test away.", server_name, server_version }
+}
+
+fn tool<F, Fut>(toolset: &'static str, name: &'static str, call: F) -> Tool
+where
+    F: Fn(Map<String, Value>, Context) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Output, CallError>> + Send + 'static,
+{
+    let Value::Object(schema) = json!({"type": "object", "properties": {}}) else { unreachable!() };
+    Tool {
+        definition: Definition {
+            name,
+            title: name,
+            description: "A tool for tests.",
+            input_schema: Arc::new(schema),
+            annotations: Annotations::READS,
+        },
+        toolset,
+        handler: Handler::new(call),
+    }
+}
+
+fn registry(signals: &Signals) -> Registry {
+    let waiting = signals.clone();
+    Registry::new(
+        [toolset("a2amcp", "splitmind-coordination", "1.0.0"), toolset("play", "play", "9")],
+        [
+            tool("a2amcp", "list_active_agents", |_, _| async {
+                Ok(Output::json_text(&json!({"agents": []})))
+            }),
+            tool("play", "echo", |arguments, _| async { Ok(Output::structured(Value::Object(arguments))) }),
+            tool("play", "fail", |_, _| async { Ok(Output::text("no").error()) }),
+            tool("play", "panic", |_, _| async { panic!("as it should") }),
+            tool("play", "whoami", |_, context| async move {
+                Ok(Output::structured(json!({
+                    "caller": &*context.caller.name,
+                    "command": context.command_id.map(|id| id.to_string()),
+                    "followed": context.progress.is_followed(),
+                })))
+            }),
+            tool("play", "count", |_, context| async move {
+                for done in 1..=3_u32 {
+                    context.progress.report(f64::from(done), Some(3.0), &format!("step {done}"));
+                    tokio::task::yield_now().await;
+                }
+                Ok(Output::text("counted"))
+            }),
+            tool("play", "wait", move |_, context| {
+                let signals = waiting.clone();
+                async move {
+                    signals.began.add_permits(1);
+                    tokio::select! {
+                        go = signals.go.acquire() => { go.unwrap().forget(); Ok(Output::text("done")) }
+                        () = context.cancelled.cancelled() => {
+                            signals.cancelled.add_permits(1);
+                            Ok(Output::text("a handle to wait on with"))
+                        }
+                    }
+                }
+            }),
+        ],
+    )
+    .unwrap()
+}
