@@ -46,7 +46,7 @@ impl PythonSuite {
 pub(super) fn typescript(workspace: &Workspace, tools: &Tools, extra: &[String]) -> Outcome<Tally> {
     let folder = folder(workspace, "typescript");
     let finished = Command::new(&tools.node)
-        .args(["--test", "--test-reporter=spec"])
+        .args(["--test", "--test-reporter=spec", "--test-timeout=60000"])
         .args(extra)
         .args(test_files(&folder)?)
         .within(&folder)
