@@ -61,7 +61,7 @@ fn number(count: usize) -> f64 {
 fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty()).map(|word| {
         let word = word.to_lowercase();
-        let stem = ["ing", "ed", "es", "s"].iter().find_map(|ending| word.strip_suffix(ending));
+        let stem = ["ing", "ed", "es", "s", "e"].iter().find_map(|ending| word.strip_suffix(ending));
         stem.filter(|stem| stem.len() >= 3).map_or(word.clone(), str::to_owned)
     })
 }

@@ -215,8 +215,7 @@ struct Respond {
     /// Responder's session name
     from_session: NameParam,
     /// Original sender's session name
-    #[schemars(required, with = "NameParam")]
-    #[serde(default)]
+    #[schemars(with = "NameParam")]
     to_session: Option<NameParam>,
     /// Original message ID
     message_id: NameParam,
