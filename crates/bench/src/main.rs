@@ -5,11 +5,7 @@
 //! this process on the same cores.
 
 #![expect(clippy::print_stdout, reason = "the report is this program's output")]
-#![expect(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    reason = "a benchmark that cannot run stops with the reason"
-)]
+#![expect(clippy::expect_used, reason = "a benchmark that cannot run stops with the reason")]
 
 mod check;
 mod client;

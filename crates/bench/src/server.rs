@@ -81,7 +81,7 @@ pub(crate) fn resident(pid: u32) -> u64 {
 }
 
 fn wait_for_address(file: &Path, pid: u32) -> SocketAddr {
-    let give_up = Instant::now() + Duration::from_secs(120);
+    let give_up = Instant::now() + Duration::from_mins(2);
     loop {
         let listening = std::fs::read_to_string(file)
             .ok()

@@ -1,6 +1,6 @@
 //! What clients are told about the tools: names, schemas, hints, and how much context that costs an agent.
 
-#![allow(missing_docs, reason = "tests")]
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 use std::sync::Arc;
 
