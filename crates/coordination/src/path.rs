@@ -374,7 +374,7 @@ pub enum InvalidPath {
     },
     /// The pattern is longer than it may be once it is brought to its canonical text.
     #[error(
-        "the pattern comes to {len} characters in canonical form, the limit is {} characters",
+        "a pattern of {len} characters in canonical form exceeds the limit of {} characters",
         Scope::MAX_CHARS
     )]
     CanonicalTooLong {
@@ -389,7 +389,7 @@ pub enum InvalidPath {
     },
     /// The braces spell more alternatives than they may.
     #[error(
-        "the braces spell {alternatives} alternatives, the limit is {}; use several patterns",
+        "braces that spell {alternatives} alternatives exceed the limit of {} alternatives; use several patterns",
         Scope::MAX_ALTERNATIVES
     )]
     TooManyAlternatives {
@@ -398,7 +398,7 @@ pub enum InvalidPath {
     },
     /// The alternatives are too long, all together.
     #[error(
-        "the alternatives come to {len} characters in all, the limit is {} characters; use several patterns",
+        "alternatives of {len} characters in all exceed the limit of {} characters; use several patterns",
         Scope::MAX_SPELLED_CHARS
     )]
     AlternativesTooLong {
@@ -474,7 +474,7 @@ impl Pattern {
         let (root, names) = split_root(path.as_str());
         self.alternatives
             .iter()
-            .any(|alternative| alternative.root == root && fits(&alternative.segments, names))
+            .any(|alternative| alternative.root == root && fits(&alternative.segments, names.clone()))
     }
 
     fn overlaps(&self, other: &Self) -> bool {
@@ -768,13 +768,11 @@ fn fits<'a, E: Element>(elements: &[E], mut items: impl Iterator<Item = E::Item<
             retry = Some((at, items.clone()));
             continue;
         }
-        let before = items.clone();
         match (element, items.next()) {
             (None, None) => return true,
             (Some(_), None) => return false,
             (Some(element), Some(item)) if element.accepts(item) => at += 1,
             (_, Some(_)) => {
-                drop(before);
                 let Some((after_repeat, from)) = &mut retry else { return false };
                 from.next();
                 at = *after_repeat;
@@ -793,8 +791,8 @@ fn meet<E: Element>(left: &[E], right: &[E], start: E::Trace) -> E::Trace {
     let mut row = vec![nowhere; right.len() + 1];
     let mut next_row = row.clone();
     row[0] = start;
-    for i in 0..left.len() {
-        meet_row(Some(&left[i]), right, &mut row, &mut next_row);
+    for element in left {
+        meet_row(Some(element), right, &mut row, &mut next_row);
         if next_row.iter().all(|trace| *trace == nowhere) {
             return nowhere;
         }
@@ -922,7 +920,7 @@ fn split_root(path: &str) -> (Root, Names<'_>) {
 }
 
 /// The names of a path, one after the other; `None` after the last.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Names<'a>(Option<&'a str>);
 
 impl<'a> Names<'a> {
@@ -1091,14 +1089,18 @@ fn factored(alternatives: &[Alternative]) -> Result<String, InvalidPath> {
     let shared = rest.iter().map(|text| shared_start(first, text)).min().unwrap_or_default();
     let (start, _) =
         first.split_at(paired(first[..shared].char_indices().map(|(at, c)| (at + c.len_utf8(), c))));
-    middles.iter_mut().for_each(|text| *text = &text[start.len()..]);
+    for text in &mut middles {
+        *text = &text[start.len()..];
+    }
 
     let first = middles[0];
     let shared = middles[1..].iter().map(|text| shared_end(first, text)).min().unwrap_or_default();
     let from = first.len() - shared;
     let shared = paired(first[from..].char_indices().rev().map(|(at, c)| (shared - at, c)));
     let end = &first[first.len() - shared..];
-    middles.iter_mut().for_each(|text| *text = &text[..text.len() - shared]);
+    for text in &mut middles {
+        *text = &text[..text.len() - shared];
+    }
 
     if middles.iter().any(|text| text.contains(',')) {
         return Err(InvalidPath::CommaBetweenAlternatives);
@@ -1158,4 +1160,659 @@ mod cost {
 #[cfg(not(test))]
 mod cost {
     pub(super) const fn step() {}
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn path(text: &str) -> FilePath {
+        FilePath::parse(text).unwrap_or_else(|error| panic!("{text:?}: {error}"))
+    }
+
+    fn scope(text: &str) -> Scope {
+        Scope::parse(text).unwrap_or_else(|error| panic!("{text:?}: {error}"))
+    }
+
+    fn refused(text: &str) -> String {
+        Scope::parse(text).expect_err(text).to_string()
+    }
+
+    /// Each case is a text as written and its canonical text.
+    fn check_canonical(cases: &[(&str, &str)]) {
+        for (written, canonical) in cases {
+            assert_eq!(scope(written).as_str(), *canonical, "{written:?}");
+            assert_eq!(scope(written), scope(canonical), "{written:?}");
+        }
+    }
+
+    /// Each case is a pattern, paths that it covers and paths that it does not, with spaces between them.
+    fn check_covers(cases: &[(&str, &str, &str)]) {
+        for (pattern, covered, other) in cases {
+            for (names, expected) in [(covered, true), (other, false)] {
+                for name in names.split_whitespace() {
+                    let literal = Scope::literal(path(name));
+                    assert_eq!(scope(pattern).covers(&path(name)), expected, "{pattern:?} covers {name:?}");
+                    assert_eq!(scope(pattern).overlaps(&literal), expected, "{pattern:?} overlaps {name:?}");
+                }
+            }
+        }
+    }
+
+    fn check_overlaps(expected: bool, cases: &[(&str, &str)]) {
+        for (left, right) in cases {
+            assert_eq!(scope(left).overlaps(&scope(right)), expected, "{left:?} and {right:?}");
+            assert_eq!(scope(right).overlaps(&scope(left)), expected, "{right:?} and {left:?}");
+        }
+    }
+
+    #[test]
+    fn path_is_brought_to_normal_form() {
+        for (written, normal) in [
+            ("src/main.rs", "src/main.rs"),
+            ("./src/main.rs", "src/main.rs"),
+            ("././/src//.//main.rs", "src/main.rs"),
+            (r".\src\main.rs", "src/main.rs"),
+            ("src/api/../main.rs", "src/main.rs"),
+            ("src/.", "src"),
+            ("src/", "src"),
+            ("src//", "src"),
+            ("a/../../../b", "../../b"),
+            ("../a/..", ".."),
+            ("..", ".."),
+            ("../", ".."),
+            (".", "."),
+            ("./", "."),
+            ("a/..", "."),
+            ("a/../.", "."),
+            ("/", "/"),
+            ("//", "/"),
+            ("/.", "/"),
+            ("/..", "/"),
+            ("/../../a/./b", "/a/b"),
+            ("...", "..."),
+            ("..a/.b", "..a/.b"),
+            ("a/ /b ", "a/ /b "),
+            ("a/\u{e4}\u{1f600}/\n", "a/\u{e4}\u{1f600}/\n"),
+        ] {
+            assert_eq!(path(written).as_str(), normal, "{written:?}");
+            assert_eq!(path(normal).as_str(), normal, "{normal:?}");
+        }
+    }
+
+    #[test]
+    fn path_takes_all_characters_literally() {
+        for text in
+            ["app/[id].ts", "app/[[...slug]]/page.tsx", "a*b?", "**", "{a,b}", "{", "}", "a,b", "src/**/x"]
+        {
+            assert_eq!(path(text).as_str(), text);
+        }
+        assert_ne!(path("Readme"), path("README"));
+    }
+
+    #[test]
+    fn drive_letters_and_shares_are_plain_text() {
+        assert_eq!(path(r"C:\work\a.rs").as_str(), "C:/work/a.rs");
+        assert_eq!(path(r"\\host\share\a.rs").as_str(), "/host/share/a.rs");
+        assert_eq!(path("C:/..").as_str(), ".");
+        assert_ne!(path("C:/a"), path("c:/a"));
+    }
+
+    #[test]
+    fn path_has_1_to_1024_characters_whatever_their_bytes() {
+        let longest = "\u{1f600}".repeat(FilePath::MAX_CHARS);
+        assert_eq!(path(&longest).as_str(), longest);
+        assert_eq!(FilePath::parse(&(longest + "a")), Err(InvalidPath::TooLong { len: 1_025 }));
+        assert_eq!(FilePath::parse(""), Err(InvalidPath::Empty));
+        assert_eq!(path(&"a/".repeat(512)).as_str().len(), 1_023);
+    }
+
+    #[test]
+    fn scope_is_brought_to_canonical_form() {
+        check_canonical(&[
+            ("./src//a.rs", "src/a.rs"),
+            (r"src\api\", "src/api/**"),
+            ("src/api/", "src/api/**"),
+            ("src/api//", "src/api/**"),
+            ("src/api/**/", "src/api/**"),
+            ("src/**/**", "src/**"),
+            ("src/**/*", "src/*/**"),
+            ("src/**/*/**/?/*", "src/*/**/?/*"),
+            ("src/*?", "src/*"),
+            ("src/*??", "src/??*"),
+            ("src/a*?", "src/a?*"),
+            ("src/*?*a*?*", "src/?*a?*"),
+            ("src/?*/x", "src/*/x"),
+            ("src/*/../x", "src/x"),
+            (".", "."),
+            ("./", "**"),
+            ("a/../", "**"),
+            ("..", ".."),
+            ("../", "../**"),
+            ("/", "/**"),
+            ("/.", "/**"),
+            ("/a/..", "/**"),
+            ("/../*", "/*"),
+        ]);
+    }
+
+    #[test]
+    fn alternatives_are_sorted_and_what_they_share_is_taken_out() {
+        check_canonical(&[
+            ("{b,a}", "{a,b}"),
+            ("{a,a}", "a"),
+            ("{a,./a,x/../a}.ts", "a.ts"),
+            ("{a.ts,b.ts}", "{a,b}.ts"),
+            ("src/{b,a}/x.rs", "src/{a,b}/x.rs"),
+            ("src/x.{ts,tsx}", "src/x.ts{,x}"),
+            ("{a,b}{c,d}", "{ac,ad,bc,bd}"),
+            ("{a,{c,b}}", "{a,b,c}"),
+            ("a{,/b}", "a{,/b}"),
+            ("{src/,docs/}", "{docs,src}/**"),
+            ("{src/,README}", "{README,src/**}"),
+            ("a/{*,**}", "a/*{,*}"),
+            ("{.,.a}", ".{,a}"),
+            ("{a,../a}", "{../,}a"),
+            ("{\u{e4},\u{e5}}", "{\u{e4},\u{e5}}"), // they share their first byte
+        ]);
+    }
+
+    #[test]
+    fn braces_without_a_comma_are_part_of_a_name() {
+        check_canonical(&[
+            ("{id}.ts", "{id}.ts"),
+            ("{{cookiecutter.name}}/**", "{{cookiecutter.name}}/**"),
+            ("{}", "{}"),
+            ("{a{b,c}}", "{{ab},{ac}}"),
+            ("{{a},b}x", "{b,{a}}x"),
+            ("{{a}x,{b}x}", "{{a},{b}}x"),
+        ]);
+        check_covers(&[
+            ("{id}.*", "{id}.ts", "id.ts"),
+            ("?id?.*", "{id}.ts", "id.ts"),
+            ("{a{b,c}}", "{ab}", "ab"),
+        ]);
+    }
+
+    #[test]
+    fn a_comma_outside_braces_is_part_of_a_name() {
+        check_canonical(&[
+            ("a,b", "a,b"),
+            ("{a,b},v", "{a,b},v"),
+            ("v,{a,b}", "v,{a,b}"),
+            ("{a,ab},v", "a{,b},v"),
+        ]);
+        check_covers(&[("*,v", "a,v", "v"), ("{a,b},v", "a,v b,v", "a b,v,v")]);
+    }
+
+    #[test]
+    fn only_one_text_without_wildcards_is_literal() {
+        for (text, literal) in [
+            ("src/main.rs", true),
+            ("app/[id].ts", true),
+            ("{a,a}", true),
+            ("{a,b}", false),
+            ("a*", false),
+            ("a?", false),
+            ("a/", false),
+            ("/", false),
+        ] {
+            assert_eq!(scope(text).is_literal(), literal, "{text:?}");
+        }
+        assert_eq!(scope("./a"), Scope::literal(path("a")));
+        assert_eq!(scope("./a").as_file(), Some(&path("a")));
+        assert_eq!(scope("*").as_str(), Scope::literal(path("*")).as_str());
+        assert_ne!(scope("*"), Scope::literal(path("*")));
+    }
+
+    #[test]
+    fn star_stays_within_a_segment() {
+        check_covers(&[
+            ("*", "a .env a.b ... ..a", "a/b /a . .. ../a"),
+            ("src/*.rs", "src/a.rs src/.rs src/a.b.rs", "src/a/b.rs src/a.rsx a.rs src"),
+            ("*/*", "a/b", "a a/b/c /a/b ../a"),
+            ("a*b*c", "abc aXbXc abcbc aabbcc", "ab acb abcd"),
+            ("../*", "../a", ".. ../.. ../a/b a"),
+            ("/*", "/a", "/ a /a/b"),
+        ]);
+    }
+
+    #[test]
+    fn question_mark_is_one_character_whatever_its_bytes() {
+        check_covers(&[
+            ("?", "a * \u{1f600}", "ab . .. a/b"),
+            ("a?c", "abc a.c a?c", "ac a/c abbc"),
+            ("??", "ab .a a.", "a abc .. ..."),
+        ]);
+    }
+
+    #[test]
+    fn two_stars_are_any_number_of_segments_also_none() {
+        check_covers(&[
+            ("**", ". a a/b .git/x", "/ /a .. ../a"),
+            ("/**", "/ /a /a/b", ". a ../a"),
+            ("../**", ".. ../a ../a/b", ". a ../.. ../../a /"),
+            ("**/x", "x a/x a/b/x", "xx a/x/b ax /x"),
+            ("a/**/x", "a/x a/b/x a/b/c/x a/x/x", "ax a/bx a x"),
+            ("a/**/b/**/c", "a/b/c a/b/b/c/c a/x/b/y/c", "a/c a/b a/c/b"),
+            ("a/**/?/*", "a/b/c a/x/y/b/c", "a/b a a/bb/cc"),
+            ("**/*", "a a/b", "."),
+        ]);
+    }
+
+    #[test]
+    fn slash_at_the_end_is_the_folder_and_everything_below() {
+        check_covers(&[
+            ("src/api/", "src/api src/api/a src/api/a/b", "src src/apis src/ap /src/api"),
+            ("*/", "a a/b a/b/c", "."),
+            ("{src,docs}/", "src docs/a", "README"),
+        ]);
+    }
+
+    #[test]
+    fn braces_spell_alternatives() {
+        check_covers(&[
+            ("*.{ts,tsx}", "a.ts a.tsx", "a.t a.tsxx a."),
+            ("src/{a,b/c}/x", "src/a/x src/b/c/x", "src/b/x src/c/x"),
+            ("{a,{b,c}d}e", "ae bde cde", "be ade de"),
+            ("a{,b}", "a ab", "b"),
+            ("{a,..}/x", "a/x ../x", "x"),
+            ("{a,/b}", "a /b", "/a b"),
+        ]);
+    }
+
+    #[test]
+    fn brackets_are_literal() {
+        check_covers(&[
+            ("app/[id].*", "app/[id].ts", "app/i.ts app/d.ts"),
+            ("app/[[...slug]]/", "app/[[...slug]]/page.tsx", "app/s/page.tsx"),
+        ]);
+    }
+
+    #[test]
+    fn scopes_that_share_a_path_overlap() {
+        check_overlaps(
+            true,
+            &[
+                ("src/a.rs", "./src/a.rs"),
+                ("src/**", "src"),
+                ("src/**", "src/"),
+                ("src/**", "src/*/mod.rs"),
+                ("**/a", "b/**"),
+                ("a/**/b", "a/*/*/b"),
+                ("a/**/c/**", "**/b/**/c"),
+                ("*.rs", "m*"),
+                ("*a*", "*b*"),
+                ("a*b", "ab*"),
+                ("?b", "a?"),
+                ("*.{ts,js}", "{a,b}.js"),
+                ("..?", "??."),
+                (".*", "*."),
+                ("{a,b}/x", "b/{x,y}"),
+                ("**", "."),
+            ],
+        );
+    }
+
+    #[test]
+    fn scopes_that_share_no_path_do_not_overlap() {
+        check_overlaps(
+            false,
+            &[
+                ("src/a.rs", "src/b.rs"),
+                ("src/a.rs", "/src/a.rs"),
+                ("src/**", "srcs/**"),
+                ("src/*", "src"),
+                ("src/*", "src/*/*"),
+                ("**/a", "**/b"),
+                ("a/**", "b/**"),
+                ("*.rs", "*.ts"),
+                ("a?", "a??"),
+                ("a*c", "b*c"),
+                ("**", "/**"),
+                ("**", "../**"),
+                ("../**", "../../**"),
+                ("*/x", "../x"),
+                ("{a,b}/x", "{c,d}/x"),
+                // They share only `.` or `..`, and these are not names.
+                (".?", "?."),
+                (".*", "?"),
+                ("*.", "?"),
+                ("a/.?/b", "a/?./b"),
+            ],
+        );
+    }
+
+    #[test]
+    fn literal_prefix_is_the_longest_start_of_all_covered_paths() {
+        for (pattern, prefix) in [
+            ("src/main.rs", "src/main.rs"),
+            ("src/**", "src"),
+            ("src/*", "src/"),
+            ("src/**/*", "src/"),
+            ("src/**/x", "src/"),
+            ("src/a*b", "src/a"),
+            ("src/a?", "src/a"),
+            ("**", ""),
+            ("**/x", ""),
+            ("*", ""),
+            ("a*", "a"),
+            ("/**", "/"),
+            ("/*", "/"),
+            ("/a*", "/a"),
+            ("/a/**", "/a"),
+            ("../**", ".."),
+            ("../*", "../"),
+            ("../a?", "../a"),
+            ("{ab,ac}/x", "a"),
+            ("{a,b}/x", ""),
+            ("{src/a,src/b}/**", "src/"),
+            ("{a,a/b}", "a"),
+            ("{.,.a}", "."),
+            ("{\u{e4},\u{e5}}", ""),
+        ] {
+            assert_eq!(scope(pattern).literal_prefix(), prefix, "{pattern:?}");
+        }
+    }
+
+    #[test]
+    fn pattern_that_cannot_be_read_says_how_to_write_it() {
+        for (pattern, refusal) in [
+            ("", "a path must not be empty"),
+            ("{,a}", "a path must not be empty"),
+            ("a**", "'**' must be a whole segment, as in 'src/**/main.rs', but is part of 'a**'"),
+            ("a/***/b", "'**' must be a whole segment, as in 'src/**/main.rs', but is part of '***'"),
+            ("a/**/../b", "'..' cannot follow '**': write the pattern without '..'"),
+            (
+                "{a,b},{c,d}",
+                "a comma in a name cannot stand between two sets of alternatives; write '?' for it",
+            ),
+            (
+                "\u{e4}{a/b}",
+                "the braces from character 2 on hold a '/' but no comma; alternatives are written '{a,b/c}'",
+            ),
+            (
+                "{a{b,c/d}e}",
+                "the braces from character 1 on hold a '/' but no comma; alternatives are written '{a,b/c}'",
+            ),
+            (
+                "\u{e4}a{b,{c}",
+                "the brace at character 3 has no partner; write '?' for a brace in a name, or lock that file literally",
+            ),
+            (
+                "{a}}",
+                "the brace at character 4 has no partner; write '?' for a brace in a name, or lock that file literally",
+            ),
+        ] {
+            assert_eq!(refused(pattern), refusal, "{pattern:?}");
+        }
+    }
+
+    #[test]
+    fn size_of_a_pattern_is_bounded() {
+        assert_eq!(
+            refused(&"*".repeat(1_025)),
+            "a path of 1025 characters exceeds the limit of 1024 characters"
+        );
+        assert_eq!(
+            refused(&format!("{}/", "a".repeat(1_023))),
+            "a pattern of 1026 characters in canonical form exceeds the limit of 1024 characters"
+        );
+        assert!(Scope::parse(&"?/".repeat(127)).is_ok());
+        assert_eq!(refused(&"?/".repeat(128)), "a pattern of 129 segments exceeds the limit of 128 segments");
+        assert!(Scope::parse(&"{a,b}".repeat(6)).is_ok());
+        assert_eq!(
+            refused(&"{a,b}".repeat(7)),
+            "braces that spell 128 alternatives exceed the limit of 64 alternatives; use several patterns"
+        );
+        assert_eq!(
+            refused(&format!("{{{}}}", ",".repeat(64))),
+            "braces that spell 65 alternatives exceed the limit of 64 alternatives; use several patterns"
+        );
+        assert_eq!(
+            refused(&format!("{}{}", "x".repeat(60), "{a,b}".repeat(6))),
+            "alternatives of 4224 characters in all exceed the limit of 4096 characters; use several patterns"
+        );
+        // One path is bounded by its characters only, like any path.
+        assert!(Scope::parse(&["a"; 512].join("/")).is_ok());
+    }
+
+    #[test]
+    fn serialized_scope_tells_a_file_from_a_pattern() {
+        for (scope, json) in [
+            (Scope::literal(path("*")), r#"{"file":"*"}"#),
+            (scope("./a"), r#"{"file":"a"}"#),
+            (scope("*"), r#"{"pattern":"*"}"#),
+            (scope("src/"), r#"{"pattern":"src/**"}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&scope).unwrap(), json);
+            assert_eq!(serde_json::from_str::<Scope>(json).unwrap(), scope);
+        }
+        assert_eq!(serde_json::from_str::<Scope>(r#"{"pattern":"./a"}"#).unwrap(), scope("a"));
+        assert!(serde_json::from_str::<Scope>(r#"{"pattern":"a**"}"#).is_err());
+        assert!(serde_json::from_str::<Scope>(r#"{"file":""}"#).is_err());
+        assert!(serde_json::from_str::<Scope>(r#""a""#).is_err());
+    }
+
+    #[test]
+    fn serialized_path_is_its_text() {
+        assert_eq!(serde_json::to_string(&path("a/[id].ts")).unwrap(), r#""a/[id].ts""#);
+        assert_eq!(serde_json::from_str::<FilePath>(r#""./a/[id].ts""#).unwrap(), path("a/[id].ts"));
+        assert!(serde_json::from_str::<FilePath>(r#""""#).is_err());
+    }
+
+    /// Steps are counted, not timed: a limit in seconds says more about the machine than about the code.
+    #[test]
+    fn hostile_patterns_cost_at_most_the_product_of_both_lengths() {
+        let check = |limit: usize, check: &dyn Fn() -> bool, expected: bool| {
+            let (outcome, steps) = cost::of(check);
+            assert_eq!(outcome, expected);
+            assert!(steps <= limit as u64, "{steps} steps, the limit is {limit}");
+        };
+        // Each `meet` and `fits` also looks once behind the end of both.
+        let product = |left: &str, right: &str| 4 * (left.len() + 1) * (right.len() + 1);
+
+        let (left, right) = ("*a".repeat(511) + "b", "*a".repeat(511) + "c");
+        let name = "a".repeat(1_024);
+        check(product(&left, &name), &|| scope(&left).covers(&path(&name)), false);
+        check(product(&left, &right), &|| scope(&left).overlaps(&scope(&right)), false);
+
+        let (left, right) = ("**/a/".repeat(63) + "b", "**/*a/".repeat(63) + "c");
+        let name = "a/".repeat(511) + "c";
+        check(product(&left, &name), &|| scope(&left).covers(&path(&name)), false);
+        check(product(&left, &right), &|| scope(&left).overlaps(&scope(&right)), false);
+
+        let (left, right) = ("**/*a*a*a/".repeat(60) + "b", "**/*a*aa/".repeat(60) + "c");
+        let name = "aaaaaaa/".repeat(127) + "c";
+        check(product(&left, &name), &|| scope(&left).covers(&path(&name)), false);
+        check(product(&left, &right), &|| scope(&left).overlaps(&scope(&right)), false);
+
+        let tail = |end: char| format!("{}{}{end}", "*{a,b}".repeat(6), "*a".repeat(20));
+        let worst = 2 * Scope::MAX_SPELLED_CHARS * Scope::MAX_SPELLED_CHARS;
+        check(worst, &|| scope(&tail('x')).overlaps(&scope(&tail('y'))), false);
+    }
+
+    /// Reads a segment's pattern in the most obvious way, at any cost.
+    fn obviously_covers(pattern: &[char], name: &[char]) -> bool {
+        let Some((symbol, rest)) = pattern.split_first() else { return name.is_empty() };
+        let after = name.split_first().map(|(_, after)| after);
+        match (symbol, after) {
+            ('*', after) => {
+                obviously_covers(rest, name) || after.is_some_and(|after| obviously_covers(pattern, after))
+            }
+            ('?', Some(after)) => obviously_covers(rest, after),
+            (char, Some(after)) => *char == name[0] && obviously_covers(rest, after),
+            (_, None) => false,
+        }
+    }
+
+    fn obviously_covers_segments(pattern: &[&str], names: &[&str]) -> bool {
+        let chars = |text: &str| text.chars().collect::<Vec<_>>();
+        match (pattern, names) {
+            ([], names) => names.is_empty(),
+            (["**", rest @ ..], names) => {
+                obviously_covers_segments(rest, names)
+                    || names.split_first().is_some_and(|(name, after)| {
+                        *name != ".." && obviously_covers_segments(pattern, after)
+                    })
+            }
+            ([_, ..], []) => false,
+            ([segment, rest @ ..], [name, after @ ..]) => {
+                let matches = match *name {
+                    ".." => *segment == "..",
+                    name => obviously_covers(&chars(segment), &chars(name)),
+                };
+                matches && obviously_covers_segments(rest, after)
+            }
+        }
+    }
+
+    /// Takes a pattern without braces, and without a `..` or slash that normal form would change.
+    fn obvious(pattern: &str, path: &str) -> bool {
+        fn split(text: &str) -> (bool, Vec<&str>) {
+            let absolute = text.starts_with('/');
+            (absolute, text.split('/').filter(|name| !matches!(*name, "" | ".")).collect())
+        }
+        let ((left, segments), (right, names)) = (split(pattern), split(path));
+        left == right && obviously_covers_segments(&segments, &names)
+    }
+
+    /// All texts of `min` to `max` pieces.
+    fn all_of(pieces: &[&str], separator: &str, min: usize, max: usize) -> Vec<String> {
+        let mut all = Vec::new();
+        let mut longest = vec![String::new()];
+        for len in 0..=max {
+            if len >= min {
+                all.extend(longest.iter().cloned());
+            }
+            let separator = if len == 0 { "" } else { separator };
+            longest = longest
+                .iter()
+                .flat_map(|t| pieces.iter().map(move |p| format!("{t}{separator}{p}")))
+                .collect();
+        }
+        all
+    }
+
+    /// Checks two patterns against all of `paths`, which has a common path of the two if there is any.
+    fn check_by_enumeration(left: &str, right: &str, paths: &[FilePath]) -> Result<(), TestCaseError> {
+        let (l, r) = (scope(left), scope(right));
+        let mut shared = None;
+        for path in paths {
+            let covered = (l.covers(path), r.covers(path));
+            prop_assert_eq!(
+                covered,
+                (obvious(left, path.as_str()), obvious(right, path.as_str())),
+                "{}",
+                path
+            );
+            prop_assert_eq!(covered.0, l.overlaps(&Scope::literal(path.clone())), "{}", path);
+            if covered == (true, true) {
+                shared = Some(path);
+            }
+        }
+        prop_assert_eq!(l.overlaps(&r), shared.is_some(), "they share {:?}", shared);
+        prop_assert_eq!(r.overlaps(&l), shared.is_some(), "they share {:?}", shared);
+
+        let covered = || paths.iter().filter(|path| l.covers(path)).map(|path| path.as_str().to_owned());
+        let start = covered().reduce(|a, b| a[..shared_start(&a, &b)].to_owned());
+        prop_assert_eq!(Some(l.literal_prefix()), start.as_deref());
+        Ok(())
+    }
+
+    /// Checks what holds for any text, and gives the scope if it is one.
+    fn check_any_text(text: &str) -> Result<Option<Scope>, TestCaseError> {
+        if let Ok(path) = FilePath::parse(text) {
+            prop_assert_eq!(FilePath::parse(path.as_str()), Ok(path.clone()));
+            prop_assert!(is_normal(path.as_str()));
+            let (root, names) = split_root(path.as_str());
+            prop_assert_eq!(written(root, names), path.as_str());
+        }
+        let Ok(scope) = Scope::parse(text) else { return Ok(None) };
+        prop_assert_eq!(Scope::parse(scope.as_str()), Ok(scope.clone()));
+        prop_assert!(scope.overlaps(&scope));
+        Ok(Some(scope))
+    }
+
+    proptest! {
+        #[test]
+        fn wildcards_in_a_name_agree_with_enumeration(
+            left in r"[*]?([ab.?][*]?){1,3}",
+            right in r"[*]?([ab.?][*]?){1,3}",
+        ) {
+            let is_name = |text: &str| !matches!(text, "." | "..");
+            if !(is_name(&left) && is_name(&right)) {
+                return Ok(());
+            }
+            let names: Vec<_> = all_of(&["a", "b", "."], "", 1, 6).iter().map(|name| path(name)).collect();
+            check_by_enumeration(&left, &right, &names)?;
+        }
+
+        #[test]
+        fn wildcards_among_segments_agree_with_enumeration(
+            left in "(/|\\.\\./)?((a|b|\\?|\\*|\\*\\*)/){0,3}(a|b|\\?|\\*|\\*\\*)",
+            right in "(/|\\.\\./)?((a|b|\\?|\\*|\\*\\*)/){0,3}(a|b|\\?|\\*|\\*\\*)",
+        ) {
+            let mut paths = Vec::new();
+            for names in all_of(&["a", "b"], "/", 0, 8) {
+                let roots = ["./", "../", "../../", "/"];
+                paths.extend(roots.map(|root| path(&format!("{root}{names}"))));
+            }
+            check_by_enumeration(&left, &right, &paths)?;
+        }
+
+        #[test]
+        fn alternatives_cover_what_each_of_them_covers(
+            before in "(a|\\*|\\?|a/|\\*\\*/)?",
+            middles in prop::collection::vec("(a|b|b/|\\.\\./|\\*b|\\?)?(a|\\?)", 1..4),
+            after in "(|/|b|/b|/\\*\\*)",
+        ) {
+            let each = middles.iter().map(|middle| Scope::parse(&format!("{before}{middle}{after}")));
+            let braces = Scope::parse(&format!("{before}{{{},{}}}{after}", middles[0], middles.join(",")));
+            let Ok(each) = each.collect::<Result<Vec<_>, _>>() else {
+                prop_assert!(braces.is_err());
+                return Ok(());
+            };
+            let braces = braces.map_err(|error| TestCaseError::fail(error.to_string()))?;
+            for names in all_of(&["a", "b", "ab"], "/", 0, 4) {
+                for root in ["./", "../"] {
+                    let path = path(&format!("{root}{names}"));
+                    prop_assert_eq!(braces.covers(&path), each.iter().any(|scope| scope.covers(&path)), "{}", path);
+                }
+            }
+            prop_assert!(each.iter().all(|scope| scope.overlaps(&braces)));
+        }
+
+        #[test]
+        fn any_text_is_parsed_or_refused_and_parsed_again_the_same(text in any::<String>()) {
+            check_any_text(&text)?;
+        }
+
+        #[test]
+        fn any_two_patterns_overlap_symmetrically(
+            left in r"[ab./\\*?{},\[\]]{0,24}",
+            right in r"[ab./\\*?{},\[\]]{0,24}",
+            name in r"[ab./\\*?{},\[\]]{1,24}",
+        ) {
+            let (Some(left), Some(right)) = (check_any_text(&left)?, check_any_text(&right)?) else { return Ok(()) };
+            prop_assert_eq!(left.overlaps(&right), right.overlaps(&left));
+            let path = path(&name);
+            let literal = Scope::literal(path.clone());
+            prop_assert_eq!(left.covers(&path), left.overlaps(&literal));
+            prop_assert_eq!(left.covers(&path), literal.overlaps(&left));
+            prop_assert!(!left.covers(&path) || path.as_str().starts_with(left.literal_prefix()));
+            prop_assert!(!(left.covers(&path) && right.covers(&path)) || left.overlaps(&right));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn pattern_with_braces_is_parsed_again_the_same(text in r"(a|b/|\.\./|\./|/|\*|\?|\{|\}|\{a,|,|\{,b\}|\}/){1,9}") {
+            check_any_text(&text)?;
+        }
+    }
 }
