@@ -1,4 +1,4 @@
-//! What a developer runs: `cargo xtask setup | test | lint`.
+//! What a developer runs: `cargo xtask setup | test | lint | bench`.
 //!
 //! One file per subcommand. To add one, write `src/<name>.rs` with a `run` and list it in [`COMMANDS`].
 
@@ -8,6 +8,7 @@
     reason = "telling a developer what happens is the job here"
 )]
 
+mod bench;
 mod lint;
 mod setup;
 mod shell;
@@ -61,6 +62,12 @@ const COMMANDS: &[Subcommand] = &[
         usage: "lint [fmt|clippy|tidy]...",
         about: "formatting, lints, and what only this repository can check about itself",
         run: lint::run,
+    },
+    Subcommand {
+        name: "bench",
+        usage: "bench [--quick]",
+        about: "measure a release build: throughput beside its ceiling, latency, memory",
+        run: bench::run,
     },
 ];
 

@@ -36,8 +36,15 @@ impl Workspace {
 
     /// The server that the client tests start.
     pub(crate) fn server_binary(&self) -> PathBuf {
-        let target = self.metadata["target_directory"].as_str().unwrap_or("target");
-        Path::new(target).join("debug/switchboard")
+        self.target().join("debug/switchboard")
+    }
+
+    pub(crate) fn release_binary(&self, name: &str) -> PathBuf {
+        self.target().join("release").join(name)
+    }
+
+    fn target(&self) -> &Path {
+        Path::new(self.metadata["target_directory"].as_str().unwrap_or("target"))
     }
 
     /// What `setup` installs; not under version control.

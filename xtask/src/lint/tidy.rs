@@ -21,6 +21,7 @@ const LAYERS: &[&[&str]] = &[
 
 /// Crates beside the layers, and all that they may use of ours.
 const BESIDE: &[(&str, &[&str])] = &[
+    ("switchboard-bench", &["switchboard-exchange", "switchboard-coordination"]),
     ("switchboard-sim", &["switchboard-exchange", "switchboard-coordination", "switchboard-journal"]),
     ("xtask", &[]),
 ];
