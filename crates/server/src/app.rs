@@ -4,15 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use switchboard_access::Access;
+use switchboard_coordination::Coordination;
 use switchboard_journal::Journal;
 use switchboard_tools::{Registry, View, ViewError};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::calls::Calls;
 use crate::guard::Allowed;
 use crate::limits::Limits;
 use crate::mcp::{Mcp, SseSessions};
-use crate::metrics::{Metrics, Observe};
+use crate::metrics::Metrics;
 
 /// What may be said about the doors beside where they are.
 #[derive(Debug, Clone, Default)]
@@ -37,9 +39,8 @@ pub struct Parts {
     pub access: Access,
     /// Where the streams are that `/api/events` follows.
     pub journal: Arc<dyn Journal>,
-    /// Adds metrics of what lies behind the doors: name, help and value of each. A name that ends in `_total` is a
-    /// counter, any other a gauge.
-    pub observe: Option<Observe>,
+    /// The projects.
+    pub coordination: Coordination,
 }
 
 impl fmt::Debug for Parts {
@@ -59,7 +60,8 @@ pub(crate) struct Core {
     pub(crate) registry: Arc<Registry>,
     pub(crate) access: Access,
     pub(crate) journal: Arc<dyn Journal>,
-    pub(crate) observe: Option<Observe>,
+    pub(crate) coordination: Coordination,
+    pub(crate) watchers: Arc<Semaphore>,
     pub(crate) options: Options,
     pub(crate) allowed: Arc<Allowed>,
     pub(crate) metrics: Arc<Metrics>,
@@ -82,7 +84,7 @@ impl App {
     /// Puts the doors together. Nothing listens yet; see [`serve`](crate::serve) and [`serve_stdio`](crate::serve_stdio).
     pub fn new(parts: Parts, options: Options) -> Self {
         let (stop, close) = (CancellationToken::new(), CancellationToken::new());
-        let metrics = Arc::new(Metrics::new());
+        let metrics = Arc::new(Metrics::new(&parts.coordination));
         let calls =
             Arc::new(Calls::new(parts.registry.clone(), metrics.clone(), options.limits.calls, stop.clone()));
         let mcp = Mcp::new(parts.registry.clone(), calls.clone(), &options, close.clone());
@@ -92,7 +94,8 @@ impl App {
                 registry: parts.registry,
                 access: parts.access,
                 journal: parts.journal,
-                observe: parts.observe,
+                coordination: parts.coordination,
+                watchers: Arc::new(Semaphore::new(options.limits.watchers)),
                 options,
                 allowed,
                 metrics,

@@ -95,7 +95,7 @@ pub(crate) async fn metrics(State(door): State<Door>) -> Response {
     let gauges = core.metrics.gauges();
     gauges.sessions.set(i64::try_from(core.mcp.sessions().await).unwrap_or(i64::MAX));
     gauges.calls_running.set(i64::try_from(core.calls.running()).unwrap_or(i64::MAX));
-    match core.metrics.text(core.observe.as_ref()) {
+    match core.metrics.text() {
         Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
         Err(_) => {
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the metrics cannot be written")

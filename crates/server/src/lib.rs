@@ -46,10 +46,13 @@ pub use mcp::{StdioError, serve_stdio};
 
 mod a2amcp;
 
+mod rest;
+
+mod extract;
+
 mod health;
 
 mod metrics;
-pub use metrics::Observe;
 
 mod calls;
 

@@ -1,23 +1,24 @@
 //! What operators measure, in Prometheus' text format.
 
 use std::fmt;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
-use prometheus_client::metrics::counter::Counter;
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric as _, LabelValueEncoder,
+};
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+use switchboard_coordination::Coordination;
 
 /// What `GET /metrics` answers in.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// Numbers that somebody else knows, read when they are asked for.
-pub type Observe = Box<dyn Fn(&mut dyn FnMut(&'static str, &'static str, f64)) + Send + Sync>;
 
 /// The counters of all doors.
 pub(crate) struct Metrics {
@@ -114,7 +115,7 @@ const CALL_SECONDS: [f64; 13] =
     [0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0];
 
 impl Metrics {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(coordination: &Coordination) -> Self {
         let mut registry = Registry::default();
         let requests = Family::default();
         let calls = Family::default();
@@ -143,6 +144,7 @@ impl Metrics {
         registry.register("watchers", "Clients that follow /api/events", gauges.watchers.clone());
         registry.register("process_resident_memory_bytes", "Memory of this process", gauges.resident.clone());
         registry.register("process_start_time_seconds", "When this process started", started);
+        registry.register_collector(Box::new(Projects(coordination.clone())));
         Self { registry: Mutex::new(registry), requests, calls, call_seconds, gauges }
     }
 
@@ -159,29 +161,44 @@ impl Metrics {
         self.call_seconds.get_or_create(&ToolLabels { tool }).observe(took.as_secs_f64());
     }
 
-    /// All metrics as text, those of `observe` after our own.
-    pub(crate) fn text(&self, observe: Option<&Observe>) -> Result<String, fmt::Error> {
-        use fmt::Write as _;
+    /// All metrics as text.
+    pub(crate) fn text(&self) -> Result<String, fmt::Error> {
         self.gauges.resident.set(resident_bytes().unwrap_or(0));
         let mut text = String::with_capacity(16 << 10);
-        let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
-        encode(&mut text, &registry)?;
-        drop(registry);
-        let Some(observe) = observe else { return Ok(text) };
-        // The format ends with one line that says so.
-        let end = text.rfind("# EOF").unwrap_or(text.len());
-        text.truncate(end);
-        let mut written = Ok(());
-        observe(&mut |name, help, value| {
-            let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
-            let family = name.trim_end_matches("_total");
-            written = written.and_then(|()| {
-                writeln!(text, "# HELP {family} {help}.\n# TYPE {family} {kind}\n{name} {value}")
-            });
-        });
-        written?;
-        text.push_str("# EOF\n");
+        encode(&mut text, &self.registry.lock().unwrap_or_else(PoisonError::into_inner))?;
         Ok(text)
+    }
+}
+
+/// What the exchange of the projects counts by itself.
+struct Projects(Coordination);
+
+impl fmt::Debug for Projects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Projects")
+    }
+}
+
+impl Collector for Projects {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let exchange = self.0.exchange();
+        let stats = exchange.stats();
+        for (name, help, count) in [
+            ("project_commands", "Commands that projects answered", &stats.commands),
+            ("project_appends", "Entries that projects appended to the journal", &stats.appends),
+            ("project_conflicts", "Appends that lost a race against another node", &stats.conflicts),
+            ("project_snapshots", "Snapshots of projects that were begun", &stats.snapshots),
+        ] {
+            let counter = ConstCounter::new(count.load(Relaxed));
+            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
+        }
+        let live = ConstGauge::new(i64::try_from(exchange.live_streams()).unwrap_or(i64::MAX));
+        live.encode(encoder.encode_descriptor(
+            "projects_live",
+            "Projects in memory",
+            None,
+            live.metric_type(),
+        )?)
     }
 }
 

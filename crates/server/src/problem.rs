@@ -55,6 +55,17 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "not_found", message)
     }
 
+    /// What clients read.
+    pub(crate) fn body(&self) -> ProblemBody {
+        ProblemBody {
+            error: ProblemText {
+                code: self.code.into(),
+                message: self.message.clone().into_owned(),
+                hint: self.hint.clone().map(Cow::into_owned),
+            },
+        }
+    }
+
     /// Something has as many as it may have, for now.
     pub(crate) fn busy(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).hint("try again in a second")
@@ -63,14 +74,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = ProblemBody {
-            error: ProblemText {
-                code: self.code.into(),
-                message: self.message.into_owned(),
-                hint: self.hint.map(Cow::into_owned),
-            },
-        };
-        let mut response = (self.status, Json(body)).into_response();
+        let mut response = (self.status, Json(self.body())).into_response();
         match self.status {
             StatusCode::SERVICE_UNAVAILABLE => {
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));

@@ -9,7 +9,7 @@ use http::StatusCode;
 use crate::mcp;
 use crate::problem::Problem;
 use crate::serve::Door;
-use crate::{a2amcp, health};
+use crate::{a2amcp, health, rest};
 
 /// The routes of a listener.
 pub(crate) fn of(door: Door) -> Router {
@@ -25,6 +25,7 @@ pub(crate) fn of(door: Door) -> Router {
             .route("/metrics", get(health::metrics))
             .merge(mcp::routes())
             .merge(mcp::sse_routes())
+            .merge(rest::routes())
     };
     router.fallback(unknown).method_not_allowed_fallback(wrong_method).with_state(door)
 }

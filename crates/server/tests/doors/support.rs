@@ -7,6 +7,7 @@ use std::time::Duration;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Map, Value, json};
 use switchboard_access::Access;
+use switchboard_coordination::{Coordination, ServiceOptions, Settings};
 use switchboard_exchange::{Exchange, SystemClock};
 use switchboard_journal::{Journal, MemoryJournal};
 use switchboard_server::{App, Listener, Options, Parts, ServeError, serve};
@@ -50,10 +51,10 @@ pub(crate) async fn soon(signal: &Semaphore) {
 }
 
 pub(crate) struct Server {
-    pub(crate) app: App,
     pub(crate) address: SocketAddr,
     pub(crate) a2amcp: SocketAddr,
     pub(crate) access: Access,
+    pub(crate) coordination: Coordination,
     pub(crate) journal: Arc<MemoryJournal>,
     pub(crate) signals: Signals,
     pub(crate) stop: CancellationToken,
@@ -77,15 +78,22 @@ impl Server {
         let exchange = Exchange::new(
             journal.clone() as Arc<dyn Journal>,
             Arc::new(SystemClock),
-            Default::default(),
+            (),
             switchboard_exchange::Options::default(),
         );
         let access = Access::open(exchange).await.unwrap();
+        let projects = Exchange::new(
+            journal.clone() as Arc<dyn Journal>,
+            Arc::new(SystemClock),
+            Settings::default(),
+            switchboard_exchange::Options::default(),
+        );
+        let coordination = Coordination::new(projects, ServiceOptions { status_dir: None });
         let parts = Parts {
             registry: Arc::new(registry(&signals)),
             access: access.clone(),
+            coordination: coordination.clone(),
             journal: journal.clone(),
-            observe: None,
         };
         let app = App::new(parts, options);
         let listener = listen(Listener::bind(([127, 0, 0, 1], 0).into()).unwrap());
@@ -97,7 +105,7 @@ impl Server {
             async move { serve(&app, vec![listener, compat], stop).await }
         });
         let client = Client::builder().no_proxy().build().unwrap();
-        Self { app, address, a2amcp, access, journal, signals, stop, client, serving }
+        Self { address, a2amcp, access, coordination, journal, signals, stop, client, serving }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {

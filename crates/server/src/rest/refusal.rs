@@ -1,0 +1,54 @@
+//! How REST says that a project refused, or could not be asked.
+
+use http::StatusCode;
+use switchboard_coordination::{CoordinationError, Rejection};
+use switchboard_exchange::CommandError;
+
+use crate::problem::Problem;
+
+/// Why there is no answer, with the status that says whether trying again may help.
+pub(super) fn problem(error: CoordinationError) -> Problem {
+    let unavailable = |code| Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, error.to_string());
+    match &error {
+        CommandError::Rejected(rejection) => rejected(rejection),
+        CommandError::Busy { .. } => Problem::busy(error.to_string()),
+        CommandError::Stopping => unavailable("stopping").hint("try again when it is back"),
+        CommandError::Unknown(_) => {
+            unavailable("outcome_unknown").hint("repeat the call with the same Idempotency-Key")
+        }
+        CommandError::Unavailable(_) | CommandError::Unreadable(_) | CommandError::Damaged { .. } => {
+            unavailable("journal_unavailable").hint("`switchboard doctor` looks for the cause")
+        }
+        CommandError::IdReused { .. } => {
+            Problem::new(StatusCode::CONFLICT, "command_id_reused", error.to_string())
+                .hint("use a new Idempotency-Key")
+        }
+        CommandError::TooLarge(_) => {
+            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", error.to_string())
+                .hint("send less at once")
+        }
+    }
+}
+
+/// REST asks questions only, which projects refuse for what is wrong with the question or not there.
+fn rejected(rejection: &Rejection) -> Problem {
+    let message = rejection.to_string();
+    match rejection {
+        Rejection::NotRegistered { .. }
+        | Rejection::AgentNotFound { .. }
+        | Rejection::TodoNotFound { .. }
+        | Rejection::QuestionNotFound { .. }
+        | Rejection::MessageNotFound { .. }
+        | Rejection::TicketNotFound { .. }
+        | Rejection::InterfaceNotFound { .. } => Problem::not_found(message),
+        Rejection::Invalid { .. } | Rejection::AddressesItself => Problem::bad_request("invalid", message),
+        Rejection::RateLimited { .. } => Problem::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message),
+        Rejection::NotTheAsker { .. }
+        | Rejection::Locked { .. }
+        | Rejection::Deadlock { .. }
+        | Rejection::NotTheHolder { .. }
+        | Rejection::StaleToken { .. }
+        | Rejection::NotLocked { .. }
+        | Rejection::Full { .. } => Problem::new(StatusCode::CONFLICT, "refused", message),
+    }
+}
