@@ -48,13 +48,19 @@ impl Tally {
         (!lines.is_empty()).then(|| lines.iter().map(tally).sum())
     }
 
-    /// `==== 1 failed, 40 passed, 3 skipped, 1 error in 12.3s ====`.
+    /// `==== 1 failed, 40 passed, 3 skipped, 1 error in 12.3s ====`, or the same without the signs.
     pub(super) fn of_pytest(output: &str) -> Option<Self> {
-        let line = output.lines().rev().find(|line| line.contains(" in ") && line.starts_with('='))?;
+        let is_number = |c: char| c.is_ascii_digit();
+        let counts = |line: &'_ str| {
+            let (counts, took) = line.trim_matches(['=', ' ']).split_once(" in ")?;
+            let closes = counts.starts_with(is_number) && took.starts_with(is_number);
+            closes.then(|| counts.to_owned())
+        };
+        let counts = output.lines().rev().find_map(counts)?;
         Some(Self {
-            passed: count(line, &["passed", "xpassed"]),
-            failed: count(line, &["failed", "error", "errors"]),
-            skipped: count(line, &["skipped", "xfailed"]),
+            passed: count(&counts, &["passed", "xpassed"]),
+            failed: count(&counts, &["failed", "error", "errors"]),
+            skipped: count(&counts, &["skipped", "xfailed"]),
         })
     }
 
@@ -143,6 +149,8 @@ mod tests {
     fn pytest_is_counted() {
         check(Tally::of_pytest("===== 1 failed, 40 passed, 3 skipped, 2 errors in 12.34s =====\n"), 40, 3, 3);
         check(Tally::of_pytest("====== 7 passed in 0.50s ======\n"), 7, 0, 0);
+        check(Tally::of_pytest("194 passed, 1 skipped in 37.62s\n"), 194, 0, 1);
+        assert_eq!(Tally::of_pytest("no tests ran in 0.01s\n"), None);
         check(Tally::of_pytest("== 2 passed, 1 deselected, 1 warning in 62.50s (0:01:02) ==\n"), 2, 0, 0);
     }
 
