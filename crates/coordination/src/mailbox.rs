@@ -87,7 +87,7 @@ pub(crate) struct Message {
     pub(crate) kind: Kind,
     /// One per addressee.
     pub(crate) receipts: Vec<Receipt>,
-    /// In how many inboxes it still lies.
+    /// In how many inboxes it, or the answer to it, still lies.
     queued: usize,
 }
 
@@ -710,19 +710,26 @@ impl Project {
     pub(crate) fn take_out(&mut self, session: &Name, item: Item) {
         let bytes = self.item_bytes(item);
         let taken = self.agents.get_mut(session).is_some_and(|agent| agent.inbox.take(item, bytes));
-        if let Item::Message(stamp) = item
-            && taken
-            && let Some(message) = self.mail.messages.get_mut(&stamp)
-        {
+        if taken && let Some(message) = self.message_of(item) {
             message.queued = message.queued.saturating_sub(1);
+        }
+    }
+
+    /// The message that is kept for as long as `item` lies in an inbox.
+    fn message_of(&mut self, item: Item) -> Option<&mut Message> {
+        match item {
+            Item::Message(stamp) | Item::Response(stamp) => self.mail.messages.get_mut(&stamp),
+            Item::Granted(_) => None,
         }
     }
 
     /// Puts one item into an inbox.
     pub(crate) fn put_in(&mut self, session: &Name, item: Item) {
         let bytes = self.item_bytes(item);
-        if let Some(agent) = self.agents.get_mut(session) {
-            agent.inbox.push(item, bytes);
+        let Some(agent) = self.agents.get_mut(session) else { return };
+        agent.inbox.push(item, bytes);
+        if let Some(message) = self.message_of(item) {
+            message.queued += 1;
         }
     }
 
@@ -752,9 +759,7 @@ impl Project {
     /// The agent is gone: what lay in its inbox is nobody's, and its questions are closed.
     pub(crate) fn forget_inbox(&mut self, session: &Name, inbox: &Inbox) {
         for item in &inbox.items {
-            if let Item::Message(stamp) = item
-                && let Some(message) = self.mail.messages.get_mut(stamp)
-            {
+            if let Some(message) = self.message_of(*item) {
                 message.queued = message.queued.saturating_sub(1);
             }
         }
@@ -762,9 +767,12 @@ impl Project {
             let is_asker = message.from == *session;
             if let Kind::Question(question) = &mut message.kind
                 && (is_asker || question.to == *session)
-                && question.close()
             {
-                self.mail.waits.remove(stamp);
+                let is_closed = question.close();
+                // An answer that was given is still held for the asker, but for nobody after it.
+                if is_closed || is_asker {
+                    self.mail.waits.remove(stamp);
+                }
             }
         }
     }
