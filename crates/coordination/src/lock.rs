@@ -212,8 +212,14 @@ impl Locks {
 
     /// The lock or the place in the line that keeps `session` from taking `scope` now.
     fn obstacle(&self, session: &Name, scope: &Scope) -> Option<LockView> {
-        let held = self.blocking(session, scope).map(Lock::view);
-        held.or_else(|| self.line.ahead_of_newcomer(session, scope).map(|(_, waiter)| waiter.view()))
+        if let Some(lock) = self.blocking(session, scope) {
+            return Some(lock.view());
+        }
+        // A file under the caller's own folder or pattern is its already: there is nobody to overtake.
+        if scope.is_literal() && self.overlapping(scope).next().is_some() {
+            return None;
+        }
+        self.line.ahead_of_newcomer(session, scope).map(|(_, waiter)| waiter.view())
     }
 }
 
@@ -271,6 +277,9 @@ impl Rule for Acquire {
                 });
             }
         }
+        // A caller that gets by itself what it waits for has its place in the line served, so that a call that still
+        // waits there finds the lock.
+        let place = locks.line.place_of(&self.session, &self.scope).map(|(ticket, _)| ticket);
         let granted = Event::LockGranted {
             session: self.session.clone(),
             scope: self.scope.clone(),
@@ -279,7 +288,7 @@ impl Rule for Acquire {
             change_type: self.change_type,
             description: self.description.clone(),
             expires_at: self.ttl.map(|ttl| later(now, ttl.get())),
-            ticket: None,
+            ticket: mine.and_then(|lock| lock.ticket).or(place),
             claim_by: None,
             at: now,
         };
@@ -566,7 +575,9 @@ impl Project {
         self.locks.last_token = self.locks.last_token.max(lock.token);
         if let Some(ticket) = lock.ticket {
             self.locks.line.leave(ticket);
-            self.tell_granted(&lock, ticket);
+            if lock.claim_by.is_some() {
+                self.tell_granted(&lock, ticket);
+            }
         }
         // Somebody who holds a lock need not wait for it.
         self.locks.line.leave_scope(&lock.session, &lock.scope);
