@@ -328,7 +328,9 @@ impl Rule for Unregister {
             pending: count(TodoStatus::Pending),
             in_progress: count(TodoStatus::InProgress),
         };
-        Ok(Decision::events(project.leaving(&self.session, Leaving::Unregistered, now), summary))
+        let mut events = Vec::new();
+        project.decide_leaving(&self.session, Leaving::Unregistered, now, &mut events);
+        Ok(Decision::events(events, summary))
     }
 }
 
@@ -340,15 +342,24 @@ impl Project {
         self.agents.get(session).ok_or_else(|| Rejection::NotRegistered { session: session.clone() })
     }
 
-    pub(crate) fn leaving(&self, session: &Name, why: Leaving, now: Timestamp) -> Vec<Event> {
-        let mut events = vec![Event::AgentLeft { session: session.clone(), why, at: now }];
-        events.extend(self.notice("agent_left", session, now, || format!("Agent {session} left")));
-        events
+    /// Adds to `events` that `session` leaves, and that the others are told.
+    fn decide_leaving(&self, session: &Name, why: Leaving, now: Timestamp, events: &mut Vec<Event>) {
+        let last_told = events.iter().rev().find_map(|event| match event {
+            Event::Noticed { id, .. } => Some(id.stamp),
+            _ => None,
+        });
+        let last = last_told.unwrap_or(self.last_stamp);
+        let told = self.notice_after(last, "agent_left", session, now, || format!("Agent {session} left"));
+        events.push(Event::AgentLeft { session: session.clone(), why, at: now });
+        events.extend(told);
     }
 
     pub(crate) fn decide_expiries(&self, now: Timestamp) -> Vec<Event> {
-        let silent = self.agents.iter().filter(|(_, agent)| agent.expires_at(self) <= now);
-        silent.flat_map(|(session, _)| self.leaving(session, Leaving::Expired, now)).collect()
+        let mut events = Vec::new();
+        for (session, _) in self.agents.iter().filter(|(_, agent)| agent.expires_at(self) <= now) {
+            self.decide_leaving(session, Leaving::Expired, now, &mut events);
+        }
+        events
     }
 
     pub(crate) fn apply_registered(

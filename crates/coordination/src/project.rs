@@ -265,6 +265,8 @@ impl Machine for Project {
                 agent.adopt(stale);
             }
         }
+        // The deadlines were worked out without what was just taken over.
+        self.soft.wake_at(Timestamp::MIN);
     }
 }
 
@@ -272,9 +274,21 @@ impl Project {
     /// The most completion records that are kept; the oldest go first.
     pub(crate) const MAX_COMPLETIONS: usize = 10_000;
 
-    /// Tells all agents but `about` of something, if the settings say so.
+    /// Tells all agents but `about` of something, if the settings say so. Who has no room in its inbox is not told.
     pub(crate) fn notice(
         &self,
+        event: &str,
+        about: &Name,
+        now: Timestamp,
+        content: impl FnOnce() -> String,
+    ) -> Option<Event> {
+        self.notice_after(self.last_stamp, event, about, now, content)
+    }
+
+    /// The same, where the events decided along with it used stamps up to `last`.
+    pub(crate) fn notice_after(
+        &self,
+        last: Stamp,
         event: &str,
         about: &Name,
         now: Timestamp,
@@ -283,11 +297,13 @@ impl Project {
         if !self.settings.system_events {
             return None;
         }
-        let to: Vec<Name> = self.agents.keys().filter(|session| *session != about).cloned().collect();
+        let others = self.agents.iter().filter(|(session, _)| *session != about);
+        let with_room = others.filter(|(session, agent)| agent.inbox.check_room(session).is_ok());
+        let to: Vec<Name> = with_room.map(|(session, _)| session.clone()).collect();
         if to.is_empty() {
             return None;
         }
-        let id = MessageId { from: about.clone(), stamp: Stamp::next(now, self.last_stamp) };
+        let id = MessageId { from: about.clone(), stamp: Stamp::next(now, last) };
         // Both texts are made of texts within bounds; what does not fit is shortened rather than dropped.
         let event = Name::new(event).ok()?;
         let mut content = content();
