@@ -1,0 +1,183 @@
+//! What is bounded, and what is said at the bound (rule 12 of the A2AMCP contract and our own).
+
+use expect_test::expect;
+use switchboard_coordination::{Name, Text, Ttl};
+
+use crate::script::check;
+
+#[test]
+fn names_have_1_to_1024_characters_and_texts_up_to_a_mebibyte() {
+    assert!(Name::new("").is_err());
+    assert!(Name::new("é".repeat(1_024)).is_ok());
+    assert_eq!(
+        Name::new("é".repeat(1_025)).unwrap_err().to_string(),
+        "must be at most 1024 characters, has 1025"
+    );
+    assert!(Text::new("").is_ok());
+    assert!(Text::new("x".repeat(1 << 20)).is_ok());
+    assert_eq!(
+        Text::new("é".repeat((1 << 19) + 1)).unwrap_err().to_string(),
+        "must be at most 1048576 bytes, has 1048578"
+    );
+}
+
+#[test]
+fn a_time_to_live_is_1_second_to_7_days() {
+    let seconds = [-1, 0, 1, 7 * 86_400, 7 * 86_400 + 1, i64::MAX];
+    assert_eq!(
+        seconds.map(|seconds| Ttl::from_seconds(seconds).is_ok()),
+        [false, false, true, true, false, false]
+    );
+}
+
+#[test]
+fn an_inbox_holds_ten_thousand_messages() {
+    check(
+        r#"
+        0s ada registers
+        0s bob registers
+        1s 9999x ada sends "x"
+        2s ada asks bob x
+        2s ada sends "x"
+        2s ada asks bob x
+        3s bob reads limit 1
+        4s ada sends "x"
+        "#,
+        &expect![[r#"
+            0s ada: others none [ada registered]
+            0s bob: others ada [bob registered]
+            1s (9999 times) ada: sent ada-1.009998 to 1 [message to bob]
+            2s ada: asked ada-2.000000 [question to bob]
+            2s ada: refused: the inbox of 'bob' is full (10000): wait until it reads its messages
+            2s ada: refused: the inbox of 'bob' is full (10000): wait until it reads its messages
+            3s bob: ada-1.000000 (to all, info) 'x' and 9999 more [1 read by bob]
+            4s ada: sent ada-4.000000 to 1 [message to bob]
+        "#]],
+    );
+}
+
+#[test]
+fn an_inbox_holds_sixty_four_mebibytes_of_text() {
+    check(
+        "
+        0s ada registers
+        0s bob registers
+        1s 64x ada sends x*1048576
+        2s ada sends x
+        3s bob reads limit 1
+        4s ada sends x*1048575
+        5s ada sends x
+        5s ada sends x
+        6s bob takes
+        7s ada sends x
+        ",
+        &expect![[r#"
+            0s ada: others none [ada registered]
+            0s bob: others ada [bob registered]
+            1s (64 times) ada: sent ada-1.000063 to 1 [message to bob]
+            2s ada: refused: the inbox of 'bob' is full (67108864): wait until it reads its messages
+            3s bob: ada-1.000000 (to all, info) '<1048576 bytes>' and 63 more [1 read by bob]
+            4s ada: sent ada-4.000000 to 1 [message to bob]
+            5s ada: sent ada-5.000000 to 1 [message to bob]
+            5s ada: refused: the inbox of 'bob' is full (67108864): wait until it reads its messages
+            6s bob: 65 items: ada-1.000001 (to all, info) '<1048576 bytes>' … ada-5.000000 (to all, info) 'x' [65 read by bob]
+            7s ada: sent ada-7.000000 to 1 [message to bob]
+        "#]],
+    );
+}
+
+#[test]
+fn answers_free_the_room_that_they_took() {
+    check(
+        "
+        0s ada registers
+        0s bob registers
+        1s 64x ada asks bob ? type api
+        2s bob takes
+        3s bob answers ada-1.000000 x*1048576
+        4s ada collects ada-1.000000
+        5s 63x bob sends x*1048576
+        6s bob sends x*1048575
+        7s bob sends x
+        7s bob sends x
+        8s ada takes
+        ",
+        &expect![[r#"
+            0s ada: others none [ada registered]
+            0s bob: others ada [bob registered]
+            1s (64 times) ada: asked ada-1.000063 [question to bob]
+            2s bob: 64 items: ada-1.000000 (api?) '?' … ada-1.000063 (api?) '?' [64 read by bob]
+            3s bob: answered ada [question answered]
+            4s ada: answer '<1048576 bytes>' of 3s [answer delivered]
+            5s (63 times) bob: sent bob-5.000062 to 1 [message to ada]
+            6s bob: sent bob-6.000000 to 1 [message to ada]
+            7s bob: sent bob-7.000000 to 1 [message to ada]
+            7s bob: refused: the inbox of 'ada' is full (67108864): wait until it reads its messages
+            8s ada: 65 items: bob-5.000000 (to all, info) '<1048576 bytes>' … bob-7.000000 (to all, info) 'x' [65 read by ada]
+        "#]],
+    );
+}
+
+#[test]
+fn system_events_do_not_overfill_an_inbox() {
+    check(
+        "
+        0s settings events
+        0s ada registers
+        1s bob registers
+        2s 9998x bob announces src/a.rs
+        3s bob announces src/a.rs
+        3s bob announces src/a.rs
+        4s ada reads limit 9999
+        ",
+        &expect![[r#"
+            0s ada: others none [ada registered]
+            1s bob: others ada [bob registered · ada told agent_joined 'Agent bob joined: ']
+            2s (9998 times) bob: granted src/a.rs #1 [bob locks src/a.rs #1 · ada told file_change_announced 'Agent bob locked src/a.rs']
+            3s bob: granted src/a.rs #1 [bob locks src/a.rs #1 · ada told file_change_announced 'Agent bob locked src/a.rs']
+            3s bob: granted src/a.rs #1 [bob locks src/a.rs #1]
+            4s ada: 9999 items: bob-1.000000 (event agent_joined) 'Agent bob joined: ' … bob-2.009997 (event file_change_announced) 'Agent bob locked src/a.rs' and 1 more [9999 read by ada]
+        "#]],
+    );
+}
+
+#[test]
+fn an_agent_has_at_most_ten_thousand_todos() {
+    check(
+        "
+        0s ada registers
+        1s 10000x ada adds x
+        2s ada adds x
+        3s ada registers
+        3s ada adds x
+        ",
+        &expect![[r#"
+            0s ada: others none [ada registered]
+            1s (10000 times) ada: added todo-1.009999 [todo of ada]
+            2s ada: refused: the todo list of 'ada' is full (10000): register again to begin a new list
+            3s ada: others none [ada registered]
+            3s ada: added todo-3.000000 [todo of ada]
+        "#]],
+    );
+}
+
+#[test]
+fn a_notice_is_shortened_to_what_a_text_holds() {
+    check(
+        "
+        0s settings events
+        0s ada registers
+        1s bob registers
+        2s bob adds x*1048576
+        3s bob marks todo-2.000000 completed
+        4s ada takes
+        ",
+        &expect![[r#"
+            0s ada: others none [ada registered]
+            1s bob: others ada [bob registered · ada told agent_joined 'Agent bob joined: ']
+            2s bob: added todo-2.000000 [todo of bob]
+            3s bob: updated todo-2.000000 [todo-2.000000 Completed · ada told todo_completed '<1048576 bytes>']
+            4s ada: bob-1.000000 (event agent_joined) 'Agent bob joined: ' | bob-3.000000 (event todo_completed) '<1048576 bytes>' [2 read by ada]
+        "#]],
+    );
+}
