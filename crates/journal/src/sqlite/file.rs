@@ -26,8 +26,9 @@ const PAGE_BYTES: u64 = 4_096;
 /// How long a statement waits for another process, such as a `sqlite3` shell in the middle of a write.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Entries of a stream lie side by side, so that loading one reads few pages. A stream keeps its row when all its entries
-/// are trimmed, for its numbers go on from `trimmed`. `meta.fence` counts the commits whose fate had to be settled.
+/// Entries lie in the order in which they came, so that a group of appends fills few pages, whatever its streams; only the
+/// index has a place per stream. A stream keeps its row when all its entries are trimmed, for its numbers go on from
+/// `trimmed`. `meta.fence` counts the commits whose fate had to be settled.
 const LAYOUT: &str = "
     begin immediate;
     create table meta (key text primary key, value integer not null) strict, without rowid;
@@ -37,11 +38,12 @@ const LAYOUT: &str = "
         trimmed integer not null default 0
     ) strict;
     create table entries (
+        position integer primary key,
         stream integer not null,
         seq integer not null,
-        payload text not null,
-        primary key (stream, seq)
-    ) strict, without rowid;
+        payload text not null
+    ) strict;
+    create unique index entries_by_stream on entries (stream, seq);
     create table snapshots (
         stream integer primary key,
         seq integer not null,

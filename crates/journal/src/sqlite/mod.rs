@@ -4,11 +4,13 @@
 //! * [`file`] opens the database file, lays out its tables and refuses what it cannot serve.
 //! * [`writer`] is the only thread that writes. It puts everything that waits into one transaction.
 //! * [`readers`] are a few threads that read, each over a connection of its own.
+//! * [`queue`] leads from async callers to these threads.
 //! * [`fault`] words what SQLite reports for whoever repairs it.
 
 mod directory;
 mod fault;
 mod file;
+mod queue;
 mod readers;
 mod writer;
 

@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::{Connection, OptionalExtension as _};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::fault::{OpenError, read_fault};
 use super::file::{self, Site};
+use super::queue::{self, Entrance, Exit};
 use crate::{BackendError, Entry, Payload, ReadError, Seq, Snapshot, StreamHead, StreamId};
 
 /// How many reads wait for a thread at most; further ones wait for a place.
@@ -23,33 +24,32 @@ type Query = Box<dyn FnOnce(&Connection) + Send>;
 /// Where reads are handed in. Clones share the threads.
 #[derive(Debug, Clone)]
 pub(super) struct Readers {
-    /// `None` once stopped.
-    queue: Arc<Mutex<Option<mpsc::Sender<Query>>>>,
+    queue: Arc<Entrance<Query>>,
     site: Arc<Site>,
 }
 
 impl Readers {
     /// Starts the threads. They end after [`stop`](Self::stop), once they have done what waits.
     pub(super) fn start(site: &Site, count: NonZeroUsize) -> Result<(Self, Vec<JoinHandle<()>>), OpenError> {
-        let (sender, receiver) = mpsc::channel::<Query>(QUEUE);
-        let receiver = Arc::new(Mutex::new(receiver));
+        let (queue, exit) = queue::bounded(QUEUE);
+        let exit = Arc::new(Mutex::new(exit));
         let mut threads = Vec::new();
         for _ in 0..count.get() {
             let connection = file::open_for_reading(site)?;
-            let receiver = Arc::clone(&receiver);
+            let exit = Arc::clone(&exit);
             let thread = std::thread::Builder::new()
                 .name("journal-read".into())
-                .spawn(move || serve(&connection, &receiver))
+                .spawn(move || serve(&connection, &exit))
                 .map_err(|error| OpenError::failed(&site.file, error))?;
             threads.push(thread);
         }
-        let readers = Self { queue: Arc::new(Mutex::new(Some(sender))), site: Arc::new(site.clone()) };
+        let readers = Self { queue: Arc::new(queue), site: Arc::new(site.clone()) };
         Ok((readers, threads))
     }
 
     /// Takes no more reads.
     pub(super) fn stop(&self) {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.queue.stop();
     }
 
     /// See [`Journal::read`](crate::Journal::read).
@@ -96,8 +96,6 @@ impl Readers {
         let readers = self.clone();
         async move {
             let closed = || ReadError::Unavailable(BackendError::new("the journal is closed"));
-            let queue = readers.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let queue = queue.ok_or_else(closed)?;
             let (reply, answer) = oneshot::channel();
             let site = readers.site;
             let query: Query = Box::new(move |connection| {
@@ -107,8 +105,9 @@ impl Readers {
                     let _ = reply.send(result);
                 }
             });
-            queue.send(query).await.map_err(|_| closed())?;
-            drop(queue);
+            if !readers.queue.send(query).await {
+                return Err(closed());
+            }
             answer.await.map_err(|_| closed())?
         }
     }
@@ -135,10 +134,10 @@ impl Failure {
     }
 }
 
-fn serve(connection: &Connection, queue: &Mutex<mpsc::Receiver<Query>>) {
+fn serve(connection: &Connection, queue: &Mutex<Exit<Query>>) {
     loop {
         // One thread waits for the queue, the others for the lock.
-        let query = queue.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
+        let query = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
         let Some(query) = query else { return };
         query(connection);
     }

@@ -14,13 +14,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension as _, Statement};
-use tokio::sync::mpsc::error::TryRecvError;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use super::SqliteOptions;
 use super::directory::Directory;
 use super::fault::{OpenError, may_concern_one, may_have_committed, write_fault};
 use super::file::Site;
+use super::queue::{self, Entrance, Exit};
 use super::readers::{FIND_STREAM, number, seq};
 use crate::hub::Hub;
 use crate::{AppendError, BackendError, Payload, Seq, Snapshot, StreamId};
@@ -73,8 +73,7 @@ impl Job {
 /// Where writes are handed in.
 #[derive(Debug)]
 pub(super) struct Writer {
-    /// `None` once stopped.
-    queue: Mutex<Option<mpsc::Sender<Job>>>,
+    queue: Entrance<Job>,
     /// Closed by the thread's end, as is `end_blocking`.
     end: watch::Receiver<()>,
     end_blocking: Mutex<blocking::Receiver<Infallible>>,
@@ -90,7 +89,7 @@ impl Writer {
         hub: Arc<Hub>,
         readers: Vec<JoinHandle<()>>,
     ) -> Result<Self, OpenError> {
-        let (sender, queue) = mpsc::channel(options.queue.get());
+        let (queue, exit) = queue::bounded(options.queue.get());
         let (ending, end) = watch::channel(());
         let (ending_blocking, end_blocking) = blocking::channel::<Infallible>();
         let file = site.file.clone();
@@ -98,7 +97,7 @@ impl Writer {
         std::thread::Builder::new()
             .name("journal-write".into())
             .spawn(move || {
-                serve(&connection, site, wal_bytes, hub, queue);
+                serve(&connection, site, wal_bytes, hub, &exit);
                 for reader in readers {
                     // A reader that panicked has nothing to tell: who asked it was told.
                     let _ = reader.join();
@@ -108,21 +107,17 @@ impl Writer {
                 drop((ending, ending_blocking));
             })
             .map_err(|error| OpenError::failed(&file, error))?;
-        Ok(Self { queue: Mutex::new(Some(sender)), end, end_blocking: Mutex::new(end_blocking) })
+        Ok(Self { queue, end, end_blocking: Mutex::new(end_blocking) })
     }
 
     /// Hands in a job, after waiting for a place in the queue. `false` if the writer takes no more.
     pub(super) async fn send(&self, job: Job) -> bool {
-        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        match queue {
-            Some(queue) => queue.send(job).await.is_ok(),
-            None => false,
-        }
+        self.queue.send(job).await
     }
 
     /// Takes no more jobs.
     pub(super) fn stop(&self) {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.queue.stop();
     }
 
     /// Waits until the thread has ended.
@@ -140,7 +135,7 @@ impl Writer {
     }
 }
 
-fn serve(connection: &Connection, site: Site, wal_bytes: u64, hub: Arc<Hub>, mut queue: mpsc::Receiver<Job>) {
+fn serve(connection: &Connection, site: Site, wal_bytes: u64, hub: Arc<Hub>, queue: &Exit<Job>) {
     let mut scribe = match Scribe::new(connection, site, wal_bytes, hub) {
         Ok(scribe) => scribe,
         Err(error) => {
@@ -150,23 +145,23 @@ fn serve(connection: &Connection, site: Site, wal_bytes: u64, hub: Arc<Hub>, mut
         }
     };
     let mut waiting = VecDeque::new();
-    while refill(&mut waiting, &mut queue) {
+    while refill(&mut waiting, queue) {
         scribe.write(next_group(&mut waiting), &mut waiting);
     }
 }
 
 /// Takes what waits in the queue; if nothing is left to do, waits for something. `false` when nothing will come.
-fn refill(waiting: &mut VecDeque<Job>, queue: &mut mpsc::Receiver<Job>) -> bool {
+fn refill(waiting: &mut VecDeque<Job>, queue: &Exit<Job>) -> bool {
     if waiting.is_empty() {
-        match queue.blocking_recv() {
+        match queue.next() {
             Some(job) => waiting.push_back(job),
             None => return false,
         }
     }
     while waiting.len() < GROUP_JOBS {
-        match queue.try_recv() {
-            Ok(job) => waiting.push_back(job),
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+        match queue.next_waiting() {
+            Some(job) => waiting.push_back(job),
+            None => break,
         }
     }
     true
