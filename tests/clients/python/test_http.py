@@ -46,6 +46,23 @@ def test_bare_curl_is_served_without_a_session(http, project, path):
     assert json.loads(item["text"])["status"] == "registered"
 
 
+def test_the_stateless_era_is_told_the_same_version(http):
+    revision = "2026-07-28"
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": revision,
+        "io.modelcontextprotocol/clientInfo": {"name": "by hand", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    reply = http.rpc(
+        "server/discover", {"_meta": meta}, MCP_Protocol_Version=revision, Mcp_Method="server/discover"
+    )
+    assert reply.status == 200, reply
+    result = reply.json["result"]
+    assert result["_meta"]["io.modelcontextprotocol/serverInfo"]["version"] == "1.0.0"
+    assert {"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", revision} >= set(result["supportedVersions"])
+    assert revision in result["supportedVersions"]
+
+
 @pytest.mark.parametrize("accept", ["*/*", "application/json", "text/event-stream, application/json"])
 def test_any_sensible_accept_header_is_served(http, accept):
     assert http.rpc("tools/list", Accept=accept).status == 200

@@ -51,7 +51,7 @@ impl Tally {
     /// `==== 1 failed, 40 passed, 3 skipped, 1 error in 12.3s ====`, or the same without the signs.
     pub(super) fn of_pytest(output: &str) -> Option<Self> {
         let is_number = |c: char| c.is_ascii_digit();
-        let counts = |line: &'_ str| {
+        let counts = |line: &str| {
             let (counts, took) = line.trim_matches(['=', ' ']).split_once(" in ")?;
             let closes = counts.starts_with(is_number) && took.starts_with(is_number);
             closes.then(|| counts.to_owned())
