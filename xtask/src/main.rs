@@ -1,6 +1,6 @@
-//! What a developer runs: `cargo xtask setup | test | lint | bench`.
+//! What a developer runs: `cargo xtask setup | test | lint | bench | kill | race`.
 //!
-//! One file per subcommand. To add one, write `src/<name>.rs` with a `run` and list it in [`COMMANDS`].
+//! To add a subcommand, write a file with a `run` and list it in [`COMMANDS`].
 
 #![allow(
     clippy::print_stdout,
@@ -13,6 +13,7 @@ mod lint;
 mod setup;
 mod shell;
 mod test;
+mod torture;
 mod workspace;
 
 use std::process::ExitCode;
@@ -68,6 +69,18 @@ const COMMANDS: &[Subcommand] = &[
         usage: "bench [--quick]",
         about: "measure a release build: throughput beside its ceiling, latency, memory",
         run: bench::run,
+    },
+    Subcommand {
+        name: "kill",
+        usage: "kill [--rounds N] [--seed N]",
+        about: "kill -9 a release build under load, again and again; nothing acknowledged may be lost",
+        run: torture::kill,
+    },
+    Subcommand {
+        name: "race",
+        usage: "race [--rounds N]",
+        about: "let eight clients race for one lock of a release build; exactly one may win each round",
+        run: torture::race,
     },
 ];
 

@@ -23,6 +23,7 @@ const LAYERS: &[&[&str]] = &[
 const BESIDE: &[(&str, &[&str])] = &[
     ("switchboard-bench", &["switchboard-exchange", "switchboard-coordination"]),
     ("switchboard-sim", &["switchboard-exchange", "switchboard-coordination", "switchboard-journal"]),
+    ("switchboard-torture", &[]),
     ("xtask", &[]),
 ];
 

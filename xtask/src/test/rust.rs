@@ -21,6 +21,7 @@ pub(super) fn tests(workspace: &Workspace, extra: &[String]) -> Outcome<Tally> {
             .args(["--status-level=fail", "--final-status-level=slow"])
             .args(extra)
             .within(&workspace.root)
+            .env("SWITCHBOARD_BIN", workspace.server_binary())
             .stream()?;
         return Ok(Tally::ended(Tally::of_nextest(&finished.output), finished.success));
     }
@@ -28,6 +29,7 @@ pub(super) fn tests(workspace: &Workspace, extra: &[String]) -> Outcome<Tally> {
         .args(["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast", "--quiet"])
         .args(extra)
         .within(&workspace.root)
+        .env("SWITCHBOARD_BIN", workspace.server_binary())
         .stream()?;
     Ok(Tally::ended(Tally::of_cargo_test(&finished.output), finished.success))
 }
