@@ -53,7 +53,7 @@ impl System {
             .await
             .map_err(|error| Failure::failed(format!("the keys cannot be read: {}", with_causes(&error))))?;
         let coordination = coordination(config, &journal);
-        let registry = registry(&coordination)?;
+        let registry = registry(config, &coordination)?;
         Ok(Self { journal, access, coordination, registry, store })
     }
 
@@ -87,8 +87,9 @@ fn coordination(config: &Config, journal: &Arc<dyn Journal>) -> Coordination {
     Coordination::new(exchange, options)
 }
 
-fn registry(coordination: &Coordination) -> Result<Arc<Registry>, Failure> {
-    switchboard_tools::catalogue(coordination, [])
+fn registry(config: &Config, coordination: &Coordination) -> Result<Arc<Registry>, Failure> {
+    let for_tests = config.test_toolset.then(switchboard_tools::echo);
+    switchboard_tools::catalogue(coordination, for_tests)
         .map_err(|error| Failure::failed(format!("the list of tools is wrong: {error}")))
 }
 

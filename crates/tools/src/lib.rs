@@ -14,6 +14,9 @@ pub use registry::{
 mod catalogue;
 pub use catalogue::{catalogue, estimated_tokens};
 
+mod echo;
+pub use echo::echo;
+
 mod input;
 mod waiting;
 
