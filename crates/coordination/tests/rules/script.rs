@@ -51,6 +51,7 @@ struct Stage {
     replayed: Project,
     settings: Settings,
     journal: Vec<String>,
+    journal_bytes: usize,
     now: Timestamp,
     /// Nobody acts on deadlines between the lines.
     asleep: bool,
@@ -71,6 +72,7 @@ impl Stage {
             replayed: Project::new(),
             settings,
             journal: Vec::new(),
+            journal_bytes: 0,
             now: Timestamp::UNIX_EPOCH,
             asleep: false,
             last_stamp: (0, 0),
@@ -99,7 +101,10 @@ impl Stage {
             let times = if times > 1 { format!(" ({times} times)") } else { String::new() };
             writeln!(self.seen, "{}{times} {said}", time(self.now)).unwrap();
         }
-        self.compare();
+        // What fills its bounds is compared once, at the end.
+        if self.journal_bytes < 10_000_000 {
+            self.compare();
+        }
     }
 
     // ---- time ------------------------------------------------------------------------------------------------------
@@ -170,6 +175,7 @@ impl Stage {
             assert_eq!(read_back, event, "read back from {json}");
             self.live.apply(&event);
             self.replayed.apply(&read_back);
+            self.journal_bytes += json.len();
             self.journal.push(json);
         }
         if shown.is_empty() { String::new() } else { format!("[{}]", shown.join(" · ")) }
@@ -428,7 +434,7 @@ impl Stage {
     }
 
     fn reloaded(&self) -> Project {
-        let mut again: Project = serde_json::from_str(&serde_json::to_string(&self.live).unwrap()).unwrap();
+        let mut again: Project = serde_json::from_str(&state_of(&self.live)).unwrap();
         again.configure(&self.settings);
         again
     }
@@ -442,8 +448,8 @@ impl Stage {
             Ok(decision) => Ok((decision.events.clone(), serde_json::to_value(&decision.reply).unwrap())),
             Err(rejection) => Err(rejection.clone()),
         };
-        // A long story's snapshots would take long: those are compared once per line.
-        if self.journal.len() < 500 {
+        // The snapshots of a long story would take long: those are compared once per line.
+        if self.journal_bytes < 100_000 {
             let again = Decide::decide(&self.reloaded(), self.now, command);
             assert_eq!(form(decided), form(&again), "a machine from a snapshot decides {command:?}");
         }
@@ -452,7 +458,7 @@ impl Stage {
     }
 
     fn compare(&mut self) {
-        let state = serde_json::to_value(&self.live).unwrap();
+        let state = state_of(&self.live);
         assert!(state == state_of(&self.replayed), "replayed state is not the live state");
         assert!(state == state_of(&self.reloaded()), "the state in a snapshot is not the live state");
         let locks = Decide::decide(&self.live, self.now, &ListLocks { within: None }).unwrap().reply.held;
@@ -501,8 +507,8 @@ impl Stage {
     }
 }
 
-fn state_of(project: &impl Serialize) -> serde_json::Value {
-    serde_json::to_value(project).unwrap()
+fn state_of(project: &impl Serialize) -> String {
+    serde_json::to_string(project).unwrap()
 }
 
 // ---- reading -------------------------------------------------------------------------------------------------------
