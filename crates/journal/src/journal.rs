@@ -26,6 +26,10 @@ use crate::{Entry, Payload, Seq, Snapshot, StreamHead, StreamId};
 /// # What a caller owes
 ///
 /// * At most one append in flight per stream and node. A backend may pipeline appends and relies on it for their order.
+/// * Snapshots only of entries that are acknowledged or were read: a backend does not compare a snapshot's number with the
+///   stream's end.
+/// * A new snapshot before `redact`, if the newest one holds the text as well: a redaction also wipes what earlier
+///   snapshots and trims left behind, but not what is still in use.
 /// * After [`AppendError::Unknown`], to find out by reading whether the entry is there before it decides again.
 ///
 /// Each backend shows that it keeps this by passing [`conformance`](crate::conformance).
@@ -43,10 +47,12 @@ pub trait Journal: Send + Sync + std::fmt::Debug + 'static {
 
     /// Reads the entries that follow `after`, oldest first, at most `limit` of them.
     ///
-    /// Fewer than `limit` means that the stream ended there when it was read. An unknown stream has no entries.
+    /// Fewer than `limit` means that the stream ended there when it was read. An unknown stream has no entries, and none
+    /// follow the last one, however far beyond it `after` lies.
     ///
     /// # Errors
-    /// [`ReadError::Trimmed`] if entries that follow `after` are gone; reading on from the snapshot is possible.
+    /// [`ReadError::Trimmed`] if entries that follow `after` are gone; reading on from the snapshot is possible. It says
+    /// so whether or not entries are left, and names the last one that is gone.
     fn read<'a>(
         &'a self,
         stream: &'a StreamId,
@@ -56,12 +62,16 @@ pub trait Journal: Send + Sync + std::fmt::Debug + 'static {
 
     /// Follows the stream from `after` on: every entry once, in order, those of other nodes too, for as long as the
     /// returned stream is polled. It ends only after an error. It holds no entries back while it is not polled.
+    ///
+    /// Nothing is read before the first poll. Asking for entries that are gone gives [`ReadError::Trimmed`]; a journal that
+    /// was closed gives [`ReadError::Unavailable`].
     fn tail(&self, stream: &StreamId, after: Seq) -> Tail;
 
-    /// The stream's last entry; [`Seq::START`] if it has none.
+    /// The number of the stream's last entry, also if that is trimmed; [`Seq::START`] if it never had one.
     fn head<'a>(&'a self, stream: &'a StreamId) -> BoxFuture<'a, Result<Seq, ReadError>>;
 
-    /// Keeps `snapshot` as the stream's newest. An older one than the stream already has is ignored.
+    /// Keeps `snapshot` as the stream's newest, in place of one with the same or a lower number. An older one than the
+    /// stream already has is ignored. It does not make a stream exist.
     fn save_snapshot<'a>(
         &'a self,
         stream: &'a StreamId,
@@ -80,9 +90,14 @@ pub trait Journal: Send + Sync + std::fmt::Debug + 'static {
 
     /// Replaces the payload of the given entries by [`Payload::REDACTED`]; what was there is gone from the store.
     /// Entries that are trimmed or not yet written are ignored. A copy that a snapshot holds is its owner's to replace.
+    ///
+    /// It may take as long as rewriting the whole store. Redacting again is harmless, and what to do after an error.
     fn redact<'a>(&'a self, stream: &'a StreamId, seqs: &'a [Seq]) -> BoxFuture<'a, Result<(), AppendError>>;
 
     /// The streams whose name begins with `prefix` and sorts after `after`, in byte order of their names, at most `limit`.
+    ///
+    /// Fewer than `limit` means that there are no more. Streams whose entries are all trimmed are among them; `prefix` has
+    /// no wildcards, may be empty, and `after` need not be a stream.
     fn streams<'a>(
         &'a self,
         prefix: &'a str,
