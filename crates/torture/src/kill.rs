@@ -20,6 +20,9 @@ pub struct Options {
     pub rounds: u32,
     /// Gives the same choices of the clients and the same moments. What meets what is up to the machine.
     pub seed: u64,
+    /// What happens to the data directory between two lives of the server. Nothing, except where this harness is itself
+    /// under test.
+    pub meddle: fn(&Path),
 }
 
 /// How many projects there are, and how many agents in each.
@@ -81,16 +84,22 @@ impl fmt::Display for Report {
     }
 }
 
-/// Kills the server in every round, and compares.
+/// Kills the server in every round, and compares. The data is in a directory of its own.
 ///
 /// # Errors
 /// What the server broke, with the seed, the round and the data directory, which is then kept.
-pub fn run(options: &Options, mut progress: impl FnMut(u32)) -> Outcome<Report> {
+pub fn run(options: &Options, progress: impl FnMut(u32)) -> Outcome<Report> {
     let data = tempfile::Builder::new().prefix("switchboard-kill-").tempdir();
     let data = data.map_err(Torment::stuck("making a data directory"))?;
+    run_in(data.path(), options, progress)
+        .map_err(|why| Torment::broken(format!("{why}\nthe data is in {}", data.keep().display())))
+}
+
+/// The same, on the data directory `data`, which is the caller's to keep or not.
+pub fn run_in(data: &Path, options: &Options, mut progress: impl FnMut(u32)) -> Outcome<Report> {
     let mut report = Report::default();
-    let mut run = || -> Outcome {
-        let mut server = Server::start(&options.binary, data.path())?;
+    let mut all_rounds = || -> Outcome {
+        let mut server = Server::start(&options.binary, data)?;
         let mut teams: Vec<Team> =
             (0..TEAMS).map(|index| Team::new(format!("team{index}"), TEAM_SIZE)).collect();
         for team in &mut teams {
@@ -98,21 +107,16 @@ pub fn run(options: &Options, mut progress: impl FnMut(u32)) -> Outcome<Report> 
         }
         for round in 0..options.rounds {
             let mut random = StdRng::seed_from_u64(options.seed.wrapping_add(u64::from(round) << 32));
-            server = one_round(options, data.path(), server, &mut teams, &mut random, &mut report)?;
+            server = one_round(options, data, server, &mut teams, &mut random, &mut report)?;
             report.rounds += 1;
             progress(report.rounds);
         }
         Ok(())
     };
-    match run() {
-        Ok(()) => Ok(report),
-        Err(why) => Err(Torment::broken(format!(
-            "{why}\n(seed {}, round {}, data in {})",
-            options.seed,
-            report.rounds + 1,
-            data.keep().display()
-        ))),
-    }
+    let done = all_rounds();
+    let round = report.rounds + 1;
+    done.map(|()| report)
+        .map_err(|why| Torment::broken(format!("{why}\nin round {round} with seed {}", options.seed)))
 }
 
 fn one_round(
@@ -150,6 +154,7 @@ fn one_round(
         Server::start_and_kill(&options.binary, data, life)?;
         report.killed_while_starting += 1;
     }
+    (options.meddle)(data);
     let server = Server::start(&options.binary, data)?;
     report.answered_in.push(server.answered_in);
     for team in teams {

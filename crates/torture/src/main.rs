@@ -36,7 +36,7 @@ fn torment_by_kill(rounds: u32, seed: Option<u64>) -> Result<(), Torment> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seed = seed.unwrap_or(now.as_secs());
     println!("{rounds} rounds, seed {seed}");
-    let report = kill::run(&kill::Options { binary: binary(), rounds, seed }, |round| {
+    let report = kill::run(&kill::Options { binary: binary(), rounds, seed, meddle: |_| {} }, |round| {
         if round.is_multiple_of(50) {
             println!("{round} rounds");
         }
