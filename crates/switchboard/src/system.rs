@@ -44,7 +44,8 @@ impl System {
     /// A system that keeps nothing, for whoever wants to see what there is.
     pub(crate) fn tools() -> Result<Arc<Registry>, Failure> {
         let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::new());
-        registry(&coordination(&Config::default(), &journal))
+        let config = Config::default();
+        registry(&config, &coordination(&config, &journal))
     }
 
     async fn over(config: &Config, journal: Arc<dyn Journal>, store: Store) -> Result<Self, Failure> {
