@@ -16,6 +16,7 @@ use switchboard_journal::{
     AppendError, BackendError, Entry, Journal, MemoryJournal, Payload, ReadError, Seq, Sharing, Snapshot,
     StreamHead, StreamId, Tail,
 };
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::ledger::{Broken, Ledger};
@@ -138,6 +139,8 @@ pub struct Store {
     journal: MemoryJournal,
     trace: Arc<Trace>,
     state: Mutex<State>,
+    /// Wakes who follows a stream, first come first: the journal's own tails are woken in an order that no seed decides.
+    news: Notify,
 }
 
 #[derive(Debug)]
@@ -163,7 +166,7 @@ impl Store {
             ledgers: BTreeMap::new(),
             broken: Vec::new(),
         };
-        Self { journal, trace, state: Mutex::new(state) }
+        Self { journal, trace, state: Mutex::new(state), news: Notify::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -231,6 +234,7 @@ impl Store {
             for rule in broken {
                 self.note_broken(rule);
             }
+            self.news.notify_waiters();
         }
         appended
     }
@@ -316,6 +320,23 @@ impl SimJournal {
         }
     }
 
+    /// The entry after `after`, once there is one.
+    async fn following(&self, stream: &StreamId, after: Seq) -> Result<Entry, ReadError> {
+        loop {
+            let news = self.store.news.notified();
+            let mut entries = self.store.journal.read(stream, after, NonZeroUsize::MIN).await?;
+            if entries.is_empty() {
+                news.await;
+                continue;
+            }
+            self.pass().await;
+            if self.store.state().faults.roll(|rates| rates.tail_error) {
+                return Err(ReadError::Unavailable(BackendError::new("simulated: connection lost")));
+            }
+            return Ok(entries.remove(0));
+        }
+    }
+
     async fn readable(&self) -> Result<(), ReadError> {
         self.pass().await;
         if self.store.state().faults.roll(|rates| rates.read_error) {
@@ -362,21 +383,12 @@ impl Journal for SimJournal {
     }
 
     fn tail(&self, stream: &StreamId, after: Seq) -> Tail {
-        let wire = self.clone();
-        let entries = self.store.journal.tail(stream, after);
-        futures::stream::unfold(Some(entries), move |entries| {
-            let wire = wire.clone();
-            async move {
-                let mut entries = entries?;
-                wire.pass().await;
-                let entry = entries.next().await?;
-                wire.pass().await;
-                if wire.store.state().faults.roll(|rates| rates.tail_error) {
-                    let error = ReadError::Unavailable(BackendError::new("simulated: connection lost"));
-                    return Some((Err(error), None));
-                }
-                Some((entry, Some(entries)))
-            }
+        let follower = (self.clone(), stream.clone(), after);
+        futures::stream::unfold(Some(follower), |follower| async move {
+            let (wire, stream, after) = follower?;
+            let next = wire.following(&stream, after).await;
+            let follower = next.is_ok().then(|| (wire, stream, after.next()));
+            Some((next, follower))
         })
         .boxed()
     }

@@ -98,8 +98,10 @@ pub struct Ledger {
     pub inboxes: BTreeMap<String, Vec<Item>>,
     /// The locks.
     pub held: Arc<Held>,
-    /// The locks after each entry, from before the first.
-    held_after: Vec<Arc<Held>>,
+    /// The locks as they were, from before the first entry, also between the events of one entry.
+    held_before: Vec<Arc<Held>>,
+    /// Where in these the locks after each entry stand.
+    held_after: Vec<usize>,
     /// The line.
     pub line: BTreeMap<i64, Place>,
     last_token: u64,
@@ -175,10 +177,15 @@ impl Ledger {
         self.effects.get(marker).copied().unwrap_or(0)
     }
 
-    /// The locks as they were after each of the entries from `from` to `to`.
+    /// The locks as they were from the end of the entry `from` to the end of the entry `to`. A command in the middle of an
+    /// entry sees what those before it did.
     pub fn held_between(&self, from: u64, to: u64) -> &[Arc<Held>] {
         let index = |seq: u64| usize::try_from(seq).expect("a position");
-        if self.held_after.is_empty() { &[] } else { &self.held_after[index(from)..=index(to)] }
+        if self.held_after.is_empty() {
+            &[]
+        } else {
+            &self.held_before[self.held_after[index(from)]..=self.held_after[index(to)]]
+        }
     }
 
     /// Whether this token was granted to `session` for `scope`.
@@ -215,7 +222,8 @@ impl Ledger {
     pub fn enter(&mut self, seq: u64, payload: &str) -> Vec<Broken> {
         let mut broken = Vec::new();
         if self.held_after.is_empty() {
-            self.held_after.push(self.held.clone());
+            self.held_before.push(self.held.clone());
+            self.held_after.push(0);
         }
         if seq != self.seq + 1 {
             broken.push(format!("entries have no gaps: {seq} follows {}", self.seq));
@@ -225,6 +233,9 @@ impl Ledger {
         for event in entry["events"].as_array().expect("an entry has events") {
             if let Err(rule) = self.event(event) {
                 broken.push(format!("{rule}: entry {seq}, {event}"));
+            }
+            if self.held_before.last().is_none_or(|before| !Arc::ptr_eq(before, &self.held)) {
+                self.held_before.push(self.held.clone());
             }
         }
         for first in entry["replies"].as_array().into_iter().flatten() {
@@ -237,7 +248,7 @@ impl Ledger {
                 ));
             }
         }
-        self.held_after.push(self.held.clone());
+        self.held_after.push(self.held_before.len() - 1);
         broken
     }
 

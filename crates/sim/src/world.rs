@@ -136,6 +136,8 @@ pub struct World {
     receipts: Mutex<Receipts>,
     shadows: Mutex<BTreeMap<Name, Shadow>>,
     audits: Mutex<u64>,
+    /// The calls that have not ended, with their copies.
+    open: Mutex<BTreeMap<u64, u32>>,
 }
 
 /// What became of one attempt at a call.
@@ -212,6 +214,7 @@ impl World {
             receipts: Mutex::default(),
             shadows: Mutex::default(),
             audits: Mutex::default(),
+            open: Mutex::default(),
         })
     }
 
@@ -278,8 +281,11 @@ impl World {
         }
         for call in calls.into_iter().chain(audit) {
             let ended = timeout(Duration::from_mins(10), call).await;
-            assert!(ended.is_ok(), "every waiting call ends\n{}", self.trace.latest());
-            ended.expect("checked").expect("a call does not panic");
+            let Ok(ended) = ended else {
+                let open = lock(&self.open);
+                panic!("every waiting call ends: {open:?} do not\n{}", self.trace.latest());
+            };
+            ended.expect("a call does not panic");
             self.check();
         }
     }
@@ -362,13 +368,24 @@ impl World {
         (0..copies)
             .map(|_| {
                 let rng = StdRng::seed_from_u64(rng.random());
-                tokio::spawn(self.clone().insist(rng, call.clone(), fate.clone()))
+                *lock(&self.open).entry(call.number).or_default() += 1;
+                let (world, call, fate) = (self.clone(), call.clone(), fate.clone());
+                tokio::spawn(async move {
+                    let number = call.number;
+                    world.insist(rng, call, fate).await;
+                    let mut open = lock(&world.open);
+                    let copies = open.entry(number).or_default();
+                    *copies -= 1;
+                    if *copies == 0 {
+                        open.remove(&number);
+                    }
+                })
             })
             .collect()
     }
 
     /// Makes a call until it is answered, as far as a careful client may.
-    async fn insist(self: Arc<Self>, mut rng: StdRng, call: Call, fate: Arc<Mutex<Fate>>) {
+    async fn insist(&self, mut rng: StdRng, call: Call, fate: Arc<Mutex<Fate>>) {
         let home = call.session.as_str().len() + rng.random_range(0..3);
         for attempt in 0.. {
             sleep(Duration::from_millis(rng.random_range(0..3))).await;

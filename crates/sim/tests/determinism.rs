@@ -4,7 +4,7 @@ use switchboard_sim::world::run;
 
 #[test]
 fn the_same_seed_gives_the_same_trace() {
-    for seed in [0, 1, 2, 3, 40, 41, 42, 43] {
+    for seed in 0..24 {
         let (first, second) = (run(seed, false), run(seed, false));
         assert_eq!(first, second, "seed {seed}");
     }
