@@ -82,6 +82,9 @@ pub(crate) struct Live<M: Machine> {
     snapshot: SnapshotPace,
     /// The machine is ahead of a journal that could not be read back. Nothing is answered from it.
     lost: bool,
+    /// Why the machine may lack entries that are in the journal: the last attempt to read them failed. Nothing is
+    /// answered from it either.
+    behind: Option<Fault>,
     /// No deadline is acted on before this, after a fault.
     pause_until: Option<Timestamp>,
 }
@@ -129,6 +132,7 @@ impl<M: Machine> Live<M> {
                     news: None,
                     snapshot,
                     lost: false,
+                    behind: None,
                     pause_until: None,
                 }
             }
@@ -194,7 +198,9 @@ impl<M: Machine> Live<M> {
     }
 
     fn next_wake(&self) -> Option<Timestamp> {
-        let deadline = self.machine.next_deadline()?;
+        // Somebody may wait for what the journal holds: it is read again without being asked for.
+        let unread = self.lost || self.behind.is_some();
+        let deadline = if unread { Timestamp::MIN } else { self.machine.next_deadline()? };
         Some(self.pause_until.map_or(deadline, |pause| deadline.max(pause)))
     }
 
@@ -218,13 +224,14 @@ impl<M: Machine> Live<M> {
         }
     }
 
-    /// The machine, if it holds nothing but what is durable.
+    /// The machine, if it holds all that is durable and nothing else.
     fn durable(&self) -> Result<&M, Fault> {
         if self.lost {
-            Err(Fault::Unavailable(BackendError::new("the stream could not be read back after a fault")))
-        } else {
-            Ok(&self.machine)
+            return Err(Fault::Unavailable(BackendError::new(
+                "the stream could not be read back after a fault",
+            )));
         }
+        self.behind.clone().map_or(Ok(&self.machine), Err)
     }
 
     /// Decides `jobs`, makes what they decided durable, and answers their callers.
@@ -262,7 +269,7 @@ impl<M: Machine> Live<M> {
     async fn round(&mut self, jobs: &mut VecDeque<Box<dyn Job<M>>>) -> Result<Round, Fault> {
         if self.lost {
             self.rebuild().await?;
-        } else if self.news.is_some() {
+        } else if self.news.is_some() || self.behind.is_some() {
             self.catch_up().await?;
         }
         let now = self.shared.clock.now();
@@ -419,7 +426,15 @@ impl<M: Machine> Live<M> {
         fault: &Fault,
     ) {
         for mut job in jobs.drain(..decided) {
-            if job.decide(&self.machine, now).is_empty() { job.finish() } else { job.fail(fault.clone()) }
+            if let Some(first) = job.id().and_then(|id| self.replies.get(id)) {
+                // It was done before: what the state says by now is not its reply.
+                job.repeat(first);
+                job.finish();
+            } else if job.decide(&self.machine, now).is_empty() {
+                job.finish();
+            } else {
+                job.fail(fault.clone());
+            }
         }
     }
 
@@ -447,19 +462,20 @@ impl<M: Machine> Live<M> {
 
     /// Another node appended.
     async fn hear(&mut self, entry: Option<Result<Entry, ReadError>>) {
+        let has_ended = !matches!(entry, Some(Ok(_)));
         let result = match entry {
+            // The entry cannot be added to a machine that is ahead of the journal.
+            _ if self.lost => self.rebuild().await,
             Some(Ok(entry)) if entry.seq <= self.head => Ok(()),
             Some(Ok(entry)) if entry.seq == self.head.next() => {
                 self.replay(&entry).map(|()| self.wake_waiting())
             }
-            Some(Ok(_)) => self.catch_up().await,
-            Some(Err(_)) | None => {
-                // The tail ended, as it does after an error: begin a new one where we are.
-                let result = self.catch_up().await;
-                self.news = Some(self.shared.journal.tail(&self.stream, self.head));
-                result
-            }
+            Some(_) | None => self.catch_up().await,
         };
+        if has_ended {
+            // As a tail does after an error: begin a new one where we are.
+            self.news = Some(self.shared.journal.tail(&self.stream, self.head));
+        }
         if let Err(fault) = result {
             tracing::warn!(stream = %self.stream, ?fault, "another node's entry cannot be read");
             self.shared.clock.sleep_until(self.shared.clock.now() + FAULT_PAUSE).await;
@@ -511,12 +527,22 @@ impl<M: Machine> Live<M> {
         self.machine.adopt(stale);
         self.head = head;
         self.replies = replies;
+        self.behind = None;
         self.snapshot = SnapshotPace { writing: self.snapshot.writing.take(), ..snapshot };
         self.wake_waiting();
     }
 
     async fn catch_up(&mut self) -> Result<(), Fault> {
-        let mut heard = false;
+        let from = self.head;
+        let result = self.read_on().await;
+        self.behind = result.as_ref().err().cloned();
+        if self.head > from {
+            self.wake_waiting();
+        }
+        result
+    }
+
+    async fn read_on(&mut self) -> Result<(), Fault> {
         loop {
             let entries = match self.shared.journal.read(&self.stream, self.head, READ_BATCH).await {
                 Ok(entries) => entries,
@@ -529,18 +555,13 @@ impl<M: Machine> Live<M> {
                 Err(error) => return Err(error.into()),
             };
             let last = entries.len() < READ_BATCH.get();
-            heard |= !entries.is_empty();
             for entry in entries {
                 self.replay(&entry)?;
             }
             if last {
-                break;
+                return Ok(());
             }
         }
-        if heard {
-            self.wake_waiting();
-        }
-        Ok(())
     }
 
     fn replay(&mut self, entry: &Entry) -> Result<(), Fault> {
@@ -586,7 +607,13 @@ impl<M: Machine> Live<M> {
                 self.appended(seq, bytes, now, Vec::new());
             }
             // Not needed for what follows: those waits end at their own deadline instead.
-            Err(error) => tracing::warn!(stream = %self.stream, %error, "abandoned waits stay open"),
+            Err(error) => {
+                tracing::warn!(stream = %self.stream, %error, "abandoned waits stay open");
+                if let AppendError::Unknown(cause) = error {
+                    // The entry may be there all the same.
+                    self.behind = Some(Fault::Unknown(cause));
+                }
+            }
         }
     }
 
@@ -645,7 +672,9 @@ impl<M: Machine> Live<M> {
         }
         // Whoever still waits for a condition learns from its dropped channel that it will not be told.
         self.waiting.clear();
-        if self.snapshot.writing.is_none()
+        // A machine that is ahead of the journal must not become what the journal begins with.
+        if !self.lost
+            && self.snapshot.writing.is_none()
             && self.head.since(self.snapshot.covers) >= self.shared.options.snapshot_on_leave
         {
             self.begin_snapshot();
