@@ -9,6 +9,7 @@ use switchboard_exchange::{CommandError, CommandId, Decide, Exchange};
 use switchboard_journal::StreamId;
 use tokio_util::sync::CancellationToken;
 
+use crate::agent::later;
 use crate::{
     Acquire, Acquired, Ask, ClaimTicket, CollectAnswer, Collected, CompleteTask, MessageId, Name, Otherwise,
     Project, Rejection, completion_file,
@@ -116,14 +117,21 @@ impl Coordination {
         patience: Option<Patience>,
         id: Option<CommandId>,
     ) -> Result<(MessageId, Option<Collected>)> {
-        let asker = question.from.clone();
+        let (asker, to) = (question.from.clone(), question.to.clone());
         question.waits_until = patience.as_ref().map(|patience| self.deadline(patience));
         let asked = self.send(project, question, id).await?;
         let Some(patience) = patience else { return Ok((asked, None)) };
         let waiting =
             Waiting { service: self.clone(), project: project.clone(), asker, question: Some(asked.clone()) };
-        let collected = waiting.collect(&patience).await?;
-        Ok((asked, Some(collected)))
+        match waiting.collect(&patience).await {
+            Ok(collected) => Ok((asked, Some(collected))),
+            Err(CommandError::Rejected(rejection)) => Err(CommandError::Rejected(rejection)),
+            // The question stands, whatever became of the wait: its id is what the caller goes on with.
+            Err(error) => {
+                tracing::debug!(%project, question = %asked, %error, "a wait for an answer was cut short");
+                Ok((asked, Some(Collected::Pending { to, delivered_at: None, read_at: None })))
+            }
+        }
     }
 
     /// Waits for the answer to a question asked before. Answers [`Collected::Pending`] when patience is at its end.
@@ -166,7 +174,15 @@ impl Coordination {
         wish.wait = patience.is_some();
         match (self.send(project, wish, id).await?, patience) {
             (Acquired::Waiting(ticket), Some(patience)) => {
-                self.wait_for_lock(project, &session, &ticket.id.to_string(), patience).await
+                match self.wait_for_lock(project, &session, &ticket.id.to_string(), patience).await {
+                    Ok(acquired) => Ok(acquired),
+                    Err(CommandError::Rejected(rejection)) => Err(CommandError::Rejected(rejection)),
+                    // The place in the line stands, whatever became of the wait.
+                    Err(error) => {
+                        tracing::debug!(%project, ticket = %ticket.id, %error, "a wait for a lock was cut short");
+                        Ok(Acquired::Waiting(ticket))
+                    }
+                }
             }
             (acquired, _) => Ok(acquired),
         }
@@ -191,8 +207,7 @@ impl Coordination {
     }
 
     fn deadline(&self, patience: &Patience) -> Timestamp {
-        let clock = self.exchange.clock();
-        clock.now().checked_add(patience.time + GRACE).unwrap_or(Timestamp::MAX)
+        later(self.exchange.clock().now(), patience.time + GRACE)
     }
 
     /// Waits until `condition` holds or patience is at its end, whichever is first.
@@ -201,25 +216,23 @@ impl Coordination {
         F: FnMut(&Project) -> Option<()> + Send + 'static,
     {
         let clock = self.exchange.clock();
-        let began = clock.now();
-        let end = began.checked_add(patience.time).unwrap_or(Timestamp::MAX);
         let stream = Self::stream(project);
         let mut holds = pin!(self.exchange.wait_for(&stream, condition));
-        loop {
-            let now = clock.now();
-            if now >= end {
-                return Ok(());
-            }
-            let next = now.checked_add(PROGRESS_EVERY).unwrap_or(end).min(end);
+        // Counted in pauses, not by the time of day: that may jump while somebody waits.
+        let mut waited = SignedDuration::ZERO;
+        while waited < patience.time {
+            let pause = PROGRESS_EVERY.min(patience.time - waited);
             tokio::select! {
                 biased;
                 held = &mut holds => return held,
                 () = patience.cancelled.cancelled() => return Ok(()),
-                () = clock.sleep_until(next) => {
-                    (patience.progress)(clock.now().duration_since(began), patience.time);
+                () = clock.sleep_until(later(clock.now(), pause)) => {
+                    waited += pause;
+                    (patience.progress)(waited, patience.time);
                 }
             }
         }
+        Ok(())
     }
 }
 
