@@ -60,6 +60,8 @@ pub(crate) struct RecordWriter {
     json: String,
     events: usize,
     replies: Vec<FirstReply>,
+    /// How long the replies are, about.
+    reply_bytes: usize,
 }
 
 impl RecordWriter {
@@ -67,7 +69,7 @@ impl RecordWriter {
         let mut json = String::with_capacity(512);
         // Writing to a String cannot fail.
         let _ = write!(json, r#"{{"v":{version},"at":"{at}","events":["#);
-        Self { json, events: 0, replies: Vec::new() }
+        Self { json, events: 0, replies: Vec::new(), reply_bytes: 0 }
     }
 
     pub(crate) fn event(&mut self, event: &impl Serialize) -> Result<(), serde_json::Error> {
@@ -87,6 +89,7 @@ impl RecordWriter {
     }
 
     pub(crate) fn reply(&mut self, reply: FirstReply) {
+        self.reply_bytes += reply.reply.get().len();
         self.replies.push(reply);
     }
 
@@ -95,7 +98,7 @@ impl RecordWriter {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.json.len()
+        self.json.len() + self.reply_bytes
     }
 
     pub(crate) fn finish(mut self) -> Result<(String, Vec<FirstReply>), serde_json::Error> {

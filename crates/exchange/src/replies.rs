@@ -18,7 +18,7 @@ pub(crate) struct Remembered {
 /// The first replies of one stream. The same after every replay: what is forgotten follows from the times journalled.
 #[derive(Debug, Default)]
 pub(crate) struct Replies {
-    by_id: HashMap<CommandId, FirstReply>,
+    by_id: HashMap<CommandId, Remembered>,
     oldest_first: VecDeque<(Timestamp, CommandId)>,
 }
 
@@ -27,12 +27,12 @@ impl Replies {
     const MOST: usize = 4_096;
 
     pub(crate) fn get(&self, id: &CommandId) -> Option<&FirstReply> {
-        self.by_id.get(id)
+        self.by_id.get(id).map(|remembered| &remembered.reply)
     }
 
     pub(crate) fn remember(&mut self, at: Timestamp, reply: FirstReply) {
         self.oldest_first.push_back((at, reply.id.clone()));
-        self.by_id.insert(reply.id.clone(), reply);
+        self.by_id.insert(reply.id.clone(), Remembered { at, reply });
     }
 
     pub(crate) fn forget(&mut self, now: Timestamp, window: SignedDuration) {
@@ -40,7 +40,10 @@ impl Replies {
             if self.oldest_first.len() <= Self::MOST && now.duration_since(*at) <= window {
                 return;
             }
-            self.by_id.remove(id);
+            // An id that was used again after its window is remembered by its later use: a replay sees both.
+            if self.by_id.get(id).is_some_and(|remembered| remembered.at == *at) {
+                self.by_id.remove(id);
+            }
             self.oldest_first.pop_front();
         }
     }
@@ -48,7 +51,7 @@ impl Replies {
     pub(crate) fn to_snapshot(&self) -> Vec<Remembered> {
         self.oldest_first
             .iter()
-            .filter_map(|(at, id)| Some(Remembered { at: *at, reply: self.by_id.get(id)?.clone() }))
+            .filter_map(|(at, id)| self.by_id.get(id).filter(|remembered| remembered.at == *at).cloned())
             .collect()
     }
 
