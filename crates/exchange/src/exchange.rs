@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::SignedDuration;
-use switchboard_journal::{Journal, ReadError, Seq, StreamHead, StreamId, Tail};
+use switchboard_journal::{BackendError, Journal, ReadError, Seq, StreamHead, StreamId, Tail};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -131,8 +131,14 @@ impl<M: Machine> Exchange<M> {
     {
         let (call, reply) = Call::<M, C>::new(command, id);
         self.request(stream, Request::Command(Box::new(call))).await?;
-        // A task that ends without an answer was stopped.
-        reply.await.unwrap_or(Err(CommandError::Stopping))
+        // A task that ends without an answer was stopped, or ran into a mistake in a rule.
+        reply.await.unwrap_or_else(|_| {
+            Err(if self.is_stopping() {
+                CommandError::Stopping
+            } else {
+                CommandError::Unknown(task_failed())
+            })
+        })
     }
 
     /// Waits until `condition` holds of the stream's state, and gives what it gave. It is asked now and after every
@@ -166,7 +172,10 @@ impl<M: Machine> Exchange<M> {
             done
         });
         self.request(stream, Request::Wait(condition)).await?;
-        Ok(found.await.map_err(|_| CommandError::Stopping)??)
+        let lost = |_| {
+            if self.is_stopping() { Fault::Stopping } else { ReadError::Unavailable(task_failed()).into() }
+        };
+        Ok(found.await.map_err(lost)??)
     }
 
     /// Looks at the stream's state as of the last durable entry.
@@ -245,7 +254,7 @@ impl<M: Machine> Exchange<M> {
         if let Some(open) = live.get(stream) {
             return Ok((open.requests.clone(), open.gone.clone()));
         }
-        if self.inner.shared.stop.is_cancelled() {
+        if self.is_stopping() {
             return Err(Fault::Stopping);
         }
         let (requests, receiver) = mpsc::channel(self.inner.shared.options.queue);
@@ -260,9 +269,17 @@ impl<M: Machine> Exchange<M> {
         Ok((requests, gone))
     }
 
+    fn is_stopping(&self) -> bool {
+        self.inner.shared.stop.is_cancelled()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<StreamId, LiveStream<M>>> {
         self.inner.lock()
     }
+}
+
+fn task_failed() -> BackendError {
+    BackendError::new("the stream's task ended by a fault of this program, and the stream is loaded again")
 }
 
 impl<M: Machine> Inner<M> {

@@ -237,8 +237,9 @@ impl<M: Machine> Live<M> {
     /// Decides `jobs`, makes what they decided durable, and answers their callers.
     async fn settle(&mut self, mut jobs: VecDeque<Box<dyn Job<M>>>) {
         let mut conflicts = 0;
+        let mut at_once = usize::MAX;
         loop {
-            let round = match self.round(&mut jobs).await {
+            let round = match self.round(&mut jobs, at_once).await {
                 Ok(round) => round,
                 Err(fault) => {
                     self.pause();
@@ -251,6 +252,8 @@ impl<M: Machine> Live<M> {
             match round {
                 Round::Settled { more: false } => return,
                 Round::Settled { more: true } => conflicts = 0,
+                // One by one, so that those who would have fitted do not suffer with the one that does not.
+                Round::TooLarge => at_once = 1,
                 Round::Conflict => {
                     conflicts += 1;
                     self.shared.stats.conflicts.fetch_add(1, Relaxed);
@@ -265,15 +268,16 @@ impl<M: Machine> Live<M> {
         }
     }
 
-    /// One attempt: as many of `jobs` as one entry holds. Those that are settled are gone from `jobs` afterwards.
-    async fn round(&mut self, jobs: &mut VecDeque<Box<dyn Job<M>>>) -> Result<Round, Fault> {
+    /// One attempt: as many of `jobs` as one entry holds, and no more than `at_once`. Those that are settled are gone from
+    /// `jobs` afterwards.
+    async fn round(&mut self, jobs: &mut VecDeque<Box<dyn Job<M>>>, at_once: usize) -> Result<Round, Fault> {
         if self.lost {
             self.rebuild().await?;
         } else if self.news.is_some() || self.behind.is_some() {
             self.catch_up().await?;
         }
         let now = self.shared.clock.now();
-        let draft = match self.draft(now, jobs) {
+        let draft = match self.draft(now, jobs, at_once) {
             Ok(draft) => draft,
             Err(why) => {
                 // The machine may be ahead, and the same commands would fail again: none of them happened.
@@ -306,7 +310,14 @@ impl<M: Machine> Live<M> {
             Ok(payload) => payload,
             Err(too_large) => {
                 self.rebuild().await?;
-                return Err(Fault::TooLarge(too_large));
+                if draft.decided > 1 {
+                    return Ok(Round::TooLarge);
+                }
+                self.pause();
+                if let Some(job) = jobs.pop_front() {
+                    job.fail(Fault::TooLarge(too_large));
+                }
+                return Ok(Round::Settled { more: !jobs.is_empty() });
             }
         };
         match self.shared.journal.append(&self.stream, self.head, payload).await {
@@ -355,6 +366,7 @@ impl<M: Machine> Live<M> {
         &mut self,
         now: Timestamp,
         jobs: &mut VecDeque<Box<dyn Job<M>>>,
+        at_once: usize,
     ) -> Result<Draft<M::Event>, serde_json::Error> {
         let mut draft = Draft {
             record: RecordWriter::new(M::VERSION, now),
@@ -374,7 +386,7 @@ impl<M: Machine> Live<M> {
             }
         }
         let mut given: Vec<FirstReply> = Vec::new();
-        for job in jobs.iter_mut() {
+        for job in jobs.iter_mut().take(at_once) {
             if draft.record.len() >= BATCH_BYTES {
                 break;
             }
@@ -687,8 +699,12 @@ impl<M: Machine> Live<M> {
 }
 
 enum Round {
-    Settled { more: bool },
+    Settled {
+        more: bool,
+    },
     Conflict,
+    /// The decisions of several commands are more than one entry holds. None was settled.
+    TooLarge,
 }
 
 /// What one attempt decided.

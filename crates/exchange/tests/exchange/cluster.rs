@@ -42,8 +42,9 @@ async fn of_two_nodes_that_race_both_are_counted() {
 async fn who_waits_on_one_node_learns_what_another_appends() {
     let (one, other) = two_nodes(Options::default());
     let (exchange, stream) = (one.exchange.clone(), one.stream.clone());
-    let waiting =
-        tokio::spawn(async move { exchange.wait_for(&stream, |counter| (counter.total == 3).then_some(())).await });
+    let waiting = tokio::spawn(async move {
+        exchange.wait_for(&stream, |counter| (counter.total == 3).then_some(())).await
+    });
     settle().await;
     other.send(Add(1)).await.unwrap();
     settle().await;

@@ -29,7 +29,9 @@ async fn a_snapshot_of_a_newer_version_is_refused_by_naming_both() {
 
 #[tokio::test]
 async fn a_damaged_entry_is_an_error_that_names_it_and_spares_other_streams() {
-    for damage in ["", "{", "nonsense", "[]", r#"{"v":1,"at":"1970-01-01T00:00:00Z","events":[{"exploded":1}]}"#] {
+    for damage in
+        ["", "{", "nonsense", "[]", r#"{"v":1,"at":"1970-01-01T00:00:00Z","events":[{"exploded":1}]}"#]
+    {
         let stage = Stage::new();
         stage.journal.write(&stage.stream, &entry(r#"{"added":1}"#)).await;
         stage.journal.write(&stage.stream, damage).await;

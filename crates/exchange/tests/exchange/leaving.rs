@@ -35,9 +35,10 @@ async fn a_stream_with_a_deadline_or_somebody_waiting_does_not_leave() {
     stage.send(SetAlarm(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(1_000))).await.unwrap();
     let waited_for = StreamId::new("counter/two").unwrap();
     let (exchange, stream) = (stage.exchange.clone(), waited_for.clone());
-    let waiting = tokio::spawn(async move {
-        exchange.wait_for(&stream, |counter| (counter.total > 0).then_some(())).await
-    });
+    let waiting =
+        tokio::spawn(
+            async move { exchange.wait_for(&stream, |counter| (counter.total > 0).then_some(())).await },
+        );
     settle().await;
     stage.clock.advance(500);
     settle().await;
@@ -75,8 +76,12 @@ async fn a_stream_that_leaves_with_a_long_past_leaves_a_snapshot() {
 
 #[tokio::test]
 async fn a_stream_comes_back_from_its_snapshot_and_the_entries_after_it() {
-    let stage =
-        Stage::with(Options { snapshot_every: 5, snapshot_on_leave: 1_000, keep_entries: 0, ..Options::default() });
+    let stage = Stage::with(Options {
+        snapshot_every: 5,
+        snapshot_on_leave: 1_000,
+        keep_entries: 0,
+        ..Options::default()
+    });
     for _ in 0..12 {
         stage.send(Add(1)).await.unwrap();
         settle().await;
@@ -106,8 +111,9 @@ async fn stopping_answers_all_who_wait_and_takes_nobody_else() {
     let held = stage.hold().await;
     let waiting = [stage.begin(Add(1)).await, stage.begin(Add(1)).await];
     let (exchange, stream) = (stage.exchange.clone(), stage.stream.clone());
-    let condition =
-        tokio::spawn(async move { exchange.wait_for(&stream, |counter| (counter.total > 99).then_some(())).await });
+    let condition = tokio::spawn(async move {
+        exchange.wait_for(&stream, |counter| (counter.total > 99).then_some(())).await
+    });
     let exchange = stage.exchange.clone();
     let stopping = tokio::spawn(async move { exchange.stop().await });
     settle().await;

@@ -111,6 +111,9 @@ async fn the_latest_4096_ids_of_a_stream_are_remembered() {
 #[test]
 fn a_command_id_has_1_to_128_bytes() {
     assert!(CommandId::new("x".repeat(128)).is_ok());
-    assert_eq!(CommandId::new("").unwrap_err().to_string(), "a command id has 1 to 128 bytes, this one has 0");
+    assert_eq!(
+        CommandId::new("").unwrap_err().to_string(),
+        "a command id has 1 to 128 bytes, this one has 0"
+    );
     assert!(CommandId::new("é".repeat(65)).is_err());
 }

@@ -340,9 +340,7 @@ impl Journal for TestJournal {
                     self.memory.append(stream, after, payload).await.unwrap();
                     Err(AppendError::Unknown(BackendError::new("lost its answer by order")))
                 }
-                Some(Fate::UnknownLost) => {
-                    Err(AppendError::Unknown(BackendError::new("lost by order")))
-                }
+                Some(Fate::UnknownLost) => Err(AppendError::Unknown(BackendError::new("lost by order"))),
             }
         }
         .boxed()
@@ -434,8 +432,7 @@ impl Stage {
     }
 
     pub(crate) fn over(journal: TestJournal, clock: ManualClock, options: Options) -> Self {
-        let exchange =
-            Exchange::new(Arc::new(journal.clone()), Arc::new(clock.clone()), (), options.clone());
+        let exchange = Exchange::new(Arc::new(journal.clone()), Arc::new(clock.clone()), (), options.clone());
         Self { exchange, journal, clock, stream: StreamId::new("counter/one").unwrap(), options }
     }
 
