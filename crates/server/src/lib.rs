@@ -44,6 +44,9 @@ mod guard;
 mod mcp;
 pub use mcp::{StdioError, serve_stdio};
 
+mod conformance;
+pub use conformance::CONFORMANCE;
+
 mod a2amcp;
 
 mod rest;

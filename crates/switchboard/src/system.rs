@@ -89,8 +89,9 @@ fn coordination(config: &Config, journal: &Arc<dyn Journal>) -> Coordination {
 }
 
 fn registry(config: &Config, coordination: &Coordination) -> Result<Arc<Registry>, Failure> {
-    let for_tests = config.test_toolset.then(switchboard_tools::echo);
-    switchboard_tools::catalogue(coordination, for_tests)
+    let for_tests = [switchboard_tools::echo(), (switchboard_server::CONFORMANCE, Vec::new())];
+    let for_tests = config.test_toolset.then_some(for_tests);
+    switchboard_tools::catalogue(coordination, for_tests.into_iter().flatten())
         .map_err(|error| Failure::failed(format!("the list of tools is wrong: {error}")))
 }
 

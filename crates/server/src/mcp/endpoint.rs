@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use axum::body::Bytes;
 use futures::future::BoxFuture;
@@ -21,23 +22,31 @@ use tokio_util::sync::CancellationToken;
 use super::handler::Handler;
 use crate::app::Options;
 use crate::calls::Calls;
+use crate::conformance::{self, Fixtures};
 use crate::limits::Limits;
 
 /// How many spellings of views are kept. A client may ask for any combination of toolsets.
 const ENDPOINTS: usize = 256;
 
+/// How long a client waits before it resumes a stream that broke.
+const RETRY: Duration = Duration::from_secs(1);
+
 /// All endpoints.
 pub(crate) struct Mcp {
     registry: Arc<Registry>,
     calls: Arc<Calls>,
+    /// Of clients that resume a broken stream.
+    resuming: Arc<LocalSessionManager>,
+    /// Of clients of protocols before that.
     sessions: Arc<LocalSessionManager>,
     config: StreamableHttpServerConfig,
     endpoints: RwLock<HashMap<Box<str>, Arc<Endpoint>>>,
+    fixtures: bool,
 }
 
 /// One view, over every transport.
 pub(crate) struct Endpoint {
-    /// What answers; none for the fixtures of the conformance suite, which are served over HTTP only.
+    /// What it shows over the transports that do not use HTTP's own way.
     pub(crate) shown: Arc<Shown>,
     http: Box<dyn Services>,
 }
@@ -53,26 +62,36 @@ pub(crate) struct Shown {
 
 type RmcpResponse = Response<BoxBody<Bytes, Infallible>>;
 
-/// The two ways in which a handler is served over HTTP.
+/// How a request is served over HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lifecycle {
+    /// On its own.
+    Alone,
+    /// Within a session, or as the beginning of one.
+    Session,
+    /// The same, for a client that resumes a stream that breaks: its streams begin with an empty event whose id it
+    /// resumes from. Clients of earlier protocols take such an event for a broken message.
+    ResumingSession,
+}
+
+/// A handler, served in all these ways.
 trait Services: Send + Sync {
-    /// For clients that keep a session.
-    fn session(&self, request: Request<Full<Bytes>>) -> BoxFuture<'_, RmcpResponse>;
-    /// For all others.
-    fn plain(&self, request: Request<Full<Bytes>>) -> BoxFuture<'_, RmcpResponse>;
+    fn handle(&self, lifecycle: Lifecycle, request: Request<Full<Bytes>>) -> BoxFuture<'_, RmcpResponse>;
 }
 
-struct Pair<H> {
+struct Served<H> {
+    alone: StreamableHttpService<H, NeverSessionManager>,
     session: StreamableHttpService<H, LocalSessionManager>,
-    plain: StreamableHttpService<H, NeverSessionManager>,
+    resuming: StreamableHttpService<H, LocalSessionManager>,
 }
 
-impl<H: ServerHandler> Services for Pair<H> {
-    fn session(&self, request: Request<Full<Bytes>>) -> BoxFuture<'_, RmcpResponse> {
-        Box::pin(self.session.handle(request))
-    }
-
-    fn plain(&self, request: Request<Full<Bytes>>) -> BoxFuture<'_, RmcpResponse> {
-        Box::pin(self.plain.handle(request))
+impl<H: ServerHandler> Services for Served<H> {
+    fn handle(&self, lifecycle: Lifecycle, request: Request<Full<Bytes>>) -> BoxFuture<'_, RmcpResponse> {
+        match lifecycle {
+            Lifecycle::Alone => Box::pin(self.alone.handle(request)),
+            Lifecycle::Session => Box::pin(self.session.handle(request)),
+            Lifecycle::ResumingSession => Box::pin(self.resuming.handle(request)),
+        }
     }
 }
 
@@ -86,9 +105,11 @@ impl Mcp {
         Self {
             registry,
             calls,
-            sessions: Arc::new(session_manager(&options.limits)),
+            resuming: Arc::new(session_manager(&options.limits, Some(RETRY))),
+            sessions: Arc::new(session_manager(&options.limits, None)),
             config: config(&options.limits, close),
             endpoints: RwLock::default(),
+            fixtures: options.test_toolset,
         }
     }
 
@@ -112,7 +133,16 @@ impl Mcp {
 
     /// How many sessions are open.
     pub(crate) async fn sessions(&self) -> usize {
-        self.sessions.sessions.read().await.len()
+        self.sessions.sessions.read().await.len() + self.resuming.sessions.read().await.len()
+    }
+
+    /// How the session called `id` is served. One that has ended is served like any, which says so.
+    pub(crate) async fn lifecycle_of(&self, id: &str) -> Lifecycle {
+        if self.resuming.sessions.read().await.contains_key(id) {
+            Lifecycle::ResumingSession
+        } else {
+            Lifecycle::Session
+        }
     }
 
     fn known(&self, name: &str) -> Option<Arc<Endpoint>> {
@@ -129,39 +159,44 @@ impl Mcp {
                 .collect(),
             view,
         });
-        let handler = Handler::new(shown.clone(), self.calls.clone(), Caller::local());
-        Arc::new(Endpoint { shown, http: self.serve(move || handler.clone()) })
+        let http = if self.fixtures
+            && shown.view.toolsets().is_some_and(|sets| *sets == [conformance::NAME.into()])
+        {
+            let fixtures = Fixtures::new(self.resuming.clone());
+            self.serve(move || fixtures.clone())
+        } else {
+            let handler = Handler::new(shown.clone(), self.calls.clone(), Caller::local());
+            self.serve(move || handler.clone())
+        };
+        Arc::new(Endpoint { shown, http })
     }
 
     fn serve<H: ServerHandler>(
         &self,
         make: impl Fn() -> H + Clone + Send + Sync + 'static,
     ) -> Box<dyn Services> {
-        let plain = make.clone();
-        Box::new(Pair {
-            session: StreamableHttpService::new(
-                move || Ok(make()),
-                self.sessions.clone(),
-                self.config.clone().with_legacy_session_mode(true),
-            ),
-            plain: StreamableHttpService::new(
-                move || Ok(plain()),
+        let make = move || Ok(make());
+        let config = self.config.clone().with_legacy_session_mode(true);
+        Box::new(Served {
+            alone: StreamableHttpService::new(
+                make.clone(),
                 Arc::default(),
                 self.config.clone().with_legacy_session_mode(false),
+            ),
+            session: StreamableHttpService::new(make.clone(), self.sessions.clone(), config.clone()),
+            resuming: StreamableHttpService::new(
+                make,
+                self.resuming.clone(),
+                config.with_sse_retry(Some(RETRY)),
             ),
         })
     }
 }
 
 impl Endpoint {
-    /// Answers a request of a client that keeps a session, or begins one.
-    pub(crate) async fn with_session(&self, request: Request<Full<Bytes>>) -> RmcpResponse {
-        self.http.session(request).await
-    }
-
-    /// Answers a request on its own.
-    pub(crate) async fn alone(&self, request: Request<Full<Bytes>>) -> RmcpResponse {
-        self.http.plain(request).await
+    /// Answers a request over HTTP.
+    pub(crate) async fn handle(&self, lifecycle: Lifecycle, request: Request<Full<Bytes>>) -> RmcpResponse {
+        self.http.handle(lifecycle, request).await
     }
 }
 
@@ -173,14 +208,11 @@ fn canonical(name: &str) -> String {
     names.join("+")
 }
 
-fn session_manager(limits: &Limits) -> LocalSessionManager {
+fn session_manager(limits: &Limits, retry: Option<Duration>) -> LocalSessionManager {
     let mut sessions = LocalSessionManager::default();
     let mut config = SessionConfig::default();
     config.keep_alive = Some(limits.session_idle);
-    // Empty events that only carry an id: clients of protocol 2025-03-26 take them for broken messages.
-    config.sse_retry = None;
-    // A session goes through all answers it keeps with each request; a client that lost one repeats its call.
-    config.completed_cache_ttl = std::time::Duration::ZERO;
+    config.sse_retry = retry;
     sessions.session_config = config;
     sessions
 }

@@ -1,5 +1,6 @@
 //! MCP over Streamable HTTP.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
@@ -14,7 +15,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::answer;
-use super::{Endpoint, Unstreamed};
+use super::{Endpoint, Lifecycle, Unstreamed};
 use crate::limits::{BodyError, is_nested_deeper, read_body};
 use crate::problem::Problem;
 use crate::serve::Door;
@@ -26,6 +27,9 @@ const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event
 
 /// The newest protocol version with batches.
 const BATCHES_UNTIL: &str = "2025-03-26";
+
+/// The first protocol version whose clients know how to resume the stream of a call.
+const RESUMED_FROM: &str = "2025-11-25";
 
 /// `/mcp` with the view of the listener, `/mcp/{toolset}` with any.
 pub(crate) fn routes() -> Router<Door> {
@@ -55,8 +59,9 @@ async fn answer(door: &Door, endpoint: &Arc<Endpoint>, request: Request) -> Resp
     let (head, body) = request.into_parts();
     if head.method != Method::POST {
         // To follow a session, or to end it.
+        let lifecycle = lifecycle_of(door, &head.headers).await.unwrap_or(Lifecycle::Session);
         let request = http::Request::from_parts(head, Full::default());
-        let response = endpoint.with_session(request).await.map(Body::new);
+        let response = endpoint.handle(lifecycle, request).await.map(Body::new);
         return answer::worded(response, &Bytes::new(), true).await;
     }
     let limits = &door.app.options.limits;
@@ -83,10 +88,13 @@ fn unread(error: &BodyError) -> Response {
 
 async fn single(door: &Door, endpoint: &Endpoint, mut head: Parts, body: Bytes) -> Response {
     let streams = accepts_events(&head.headers);
-    let keeps_session =
-        head.headers.contains_key(SESSION_ID) || (streams && begins_session(&head.headers, &body));
     let has_json = is_json(&head.headers);
-    if keeps_session && !head.headers.contains_key(SESSION_ID) {
+    let lifecycle = match lifecycle_of(door, &head.headers).await {
+        Some(lifecycle) => lifecycle,
+        None if streams => begun(&head.headers, &body),
+        None => Lifecycle::Alone,
+    };
+    if lifecycle != Lifecycle::Alone && !head.headers.contains_key(SESSION_ID) {
         let limit = door.app.options.limits.sessions;
         if door.app.mcp.sessions().await >= limit {
             return answer::busy(&format!(
@@ -101,8 +109,7 @@ async fn single(door: &Door, endpoint: &Endpoint, mut head: Parts, body: Bytes) 
         head.extensions.insert(Unstreamed);
     }
     let request = http::Request::from_parts(head, Full::new(body.clone()));
-    let response =
-        if keeps_session { endpoint.with_session(request).await } else { endpoint.alone(request).await };
+    let response = endpoint.handle(lifecycle, request).await;
     answer::worded(response.map(Body::new), &body, has_json).await
 }
 
@@ -191,17 +198,36 @@ fn is_json(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Whether the message is an `initialize`, which only protocols with sessions have.
-fn begins_session(headers: &HeaderMap, body: &[u8]) -> bool {
+/// How the session that the request names is served; none if it names none.
+async fn lifecycle_of(door: &Door, headers: &HeaderMap) -> Option<Lifecycle> {
+    let id = headers.get(SESSION_ID)?;
+    Some(door.app.mcp.lifecycle_of(id.to_str().unwrap_or_default()).await)
+}
+
+/// How a request that names no session is served: an `initialize`, which only protocols with sessions have, begins one.
+fn begun(headers: &HeaderMap, body: &[u8]) -> Lifecycle {
     #[derive(Deserialize)]
     struct Message<'a> {
         #[serde(borrow)]
-        method: Option<std::borrow::Cow<'a, str>>,
+        method: Option<Cow<'a, str>>,
+        #[serde(borrow)]
+        params: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Initialize {
+        protocol_version: String,
     }
     // Clients of the protocol without sessions repeat the method in a header, so their bodies need no second reading.
     if headers.get("mcp-method").is_some_and(|method| method != "initialize") {
-        return false;
+        return Lifecycle::Alone;
     }
-    serde_json::from_slice::<Message<'_>>(body)
-        .is_ok_and(|message| message.method.as_deref() == Some("initialize"))
+    match serde_json::from_slice::<Message<'_>>(body) {
+        Ok(Message { method: Some(method), params }) if method == "initialize" => {
+            let wish = params.and_then(|params| serde_json::from_str::<Initialize>(params.get()).ok());
+            let resumes = wish.is_some_and(|wish| *wish.protocol_version >= *RESUMED_FROM);
+            if resumes { Lifecycle::ResumingSession } else { Lifecycle::Session }
+        }
+        _ => Lifecycle::Alone,
+    }
 }

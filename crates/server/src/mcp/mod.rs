@@ -4,7 +4,8 @@
 //! once per view and shared by every transport.
 //!
 //! Clients of protocol 2026-07-28 are served without state. Those of earlier protocols get a session if they can read
-//! server-sent events and begin with `initialize`; all others, such as a bare `curl`, are answered as JSON, statelessly.
+//! server-sent events and begin with `initialize`, from 2025-11-25 on with streams that can be resumed; all others, such as
+//! a bare `curl`, are answered as JSON, statelessly.
 //!
 //! Errors that a tool does not answer itself are JSON-RPC errors:
 //!
@@ -18,7 +19,7 @@
 //! | -32603 | the tool failed, a fault of the server |
 
 mod endpoint;
-pub(crate) use endpoint::{Endpoint, Mcp};
+pub(crate) use endpoint::{Endpoint, Lifecycle, Mcp};
 
 mod handler;
 pub(crate) use handler::Unstreamed;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use switchboard_access::Access;
 use switchboard_coordination::{Coordination, ServiceOptions, Settings};
 use switchboard_exchange::{Exchange, SystemClock};
-use switchboard_journal::{Journal, MemoryJournal};
+use switchboard_journal::Journal;
 use switchboard_server::{App, Listener, Options, Parts, ServeError, serve};
 use switchboard_tools::{
     Annotations, CallError, Context, Definition, Handler, Output, Registry, Tool, Toolset,
@@ -17,6 +17,8 @@ use switchboard_tools::{
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+
+use crate::journal::FullJournal;
 
 /// How long a test waits for what should come at once.
 pub(crate) const SOON: Duration = Duration::from_secs(10);
@@ -55,7 +57,7 @@ pub(crate) struct Server {
     pub(crate) a2amcp: SocketAddr,
     pub(crate) access: Access,
     pub(crate) coordination: Coordination,
-    pub(crate) journal: Arc<MemoryJournal>,
+    pub(crate) journal: Arc<FullJournal>,
     pub(crate) signals: Signals,
     pub(crate) stop: CancellationToken,
     pub(crate) client: Client,
@@ -74,7 +76,7 @@ impl Server {
     pub(crate) async fn listening(mut options: Options, listen: impl Fn(Listener) -> Listener) -> Self {
         options.owner_token = Some(OWNER.into());
         let signals = Signals::default();
-        let journal = Arc::new(MemoryJournal::new());
+        let journal = Arc::new(FullJournal::new());
         let exchange = Exchange::new(
             journal.clone() as Arc<dyn Journal>,
             Arc::new(SystemClock),
