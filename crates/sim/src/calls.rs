@@ -129,6 +129,7 @@ impl Call {
     }
 
     /// Makes the call.
+    #[expect(clippy::too_many_lines, reason = "one arm per command")]
     pub async fn make(&self, service: &Coordination) -> Result<Value, CoordinationError> {
         let session = self.session.clone();
         let (marker, id, project) = (self.marker(), self.id.clone(), &self.project);

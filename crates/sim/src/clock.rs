@@ -64,7 +64,8 @@ impl Clock for SimClock {
 
     fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()> {
         let remaining = deadline.duration_since(self.now());
-        let wait = Duration::try_from(remaining).unwrap_or(Duration::ZERO) + Duration::from_millis(1);
+        // Virtual time is in whole milliseconds and so are all deadlines: what is due is done at once.
+        let wait = Duration::try_from(remaining).unwrap_or(Duration::ZERO);
         tokio::time::sleep(wait.min(Self::LONGEST_SLEEP)).boxed()
     }
 }

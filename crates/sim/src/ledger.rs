@@ -252,6 +252,7 @@ impl Ledger {
         broken
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm per event")]
     fn event(&mut self, event: &Value) -> Result<(), Broken> {
         let session = event["session"].as_str().unwrap_or_default();
         match text(event, "type") {

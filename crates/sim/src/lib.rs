@@ -35,3 +35,5 @@ pub mod checks;
 pub mod world;
 
 pub mod seeds;
+
+pub mod crash;

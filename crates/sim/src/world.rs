@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use jiff::SignedDuration;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
@@ -11,7 +12,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::Value;
 use switchboard_coordination::{Coordination, CoordinationError, Name, Project, ServiceOptions, Settings};
 use switchboard_exchange::{CommandError, CommandId, Exchange, Options};
-use switchboard_journal::{Sharing, StreamId};
+use switchboard_journal::{ReadError, Seq, Sharing, StreamId};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -145,8 +146,8 @@ pub struct World {
 enum Attempt {
     /// The service answered.
     Answered(Result<Value, CoordinationError>),
-    /// The client does not know.
-    Lost(&'static str),
+    /// The client does not know; this is why, for the trace.
+    Lost(#[expect(dead_code, reason = "shown by Debug")] &'static str),
 }
 
 /// What all attempts at one call have in common, also those made at the same time.
@@ -187,6 +188,9 @@ pub fn run(seed: u64, shown: bool) -> Summary {
         let trace = Arc::new(Trace::new(shown));
         trace.note(format_args!("seed {seed}: {plan:?}"));
         let world = World::new(plan, trace, rng.random());
+        for slot in 0..world.slots.len() {
+            world.follow_all(slot);
+        }
         world.clone().live(&mut rng).await;
         world.heal_and_settle(&mut rng).await;
         world.summary()
@@ -247,7 +251,7 @@ impl World {
 
     fn check(&self) {
         let broken = self.store.broken();
-        assert!(broken.is_empty(), "{}\n\nThe latest lines:\n{}", broken.join("\n"), self.trace.latest(),);
+        assert!(broken.is_empty(), "{}\n\nThe latest lines:\n{}", broken.join("\n"), self.trace.latest());
     }
 
     fn broken(&self, rule: String) {
@@ -332,7 +336,7 @@ impl World {
     }
 
     /// Starts a new node in the place of one that crashed.
-    fn restart(&self, slot: usize) {
+    fn restart(self: &Arc<Self>, slot: usize) {
         let generation = {
             let mut generation = lock(&self.slots[slot].generation);
             *generation += 1;
@@ -342,6 +346,7 @@ impl World {
         self.trace.note(format_args!("{label} starts"));
         let node = start(&self.plan, &self.store, &self.slots[slot].clock, label);
         *lock(&self.slots[slot].node) = Arc::new(node);
+        self.follow_all(slot);
     }
 
     fn next_call(&self, rng: &mut StdRng, number: u64, step: usize) -> Option<Call> {
@@ -385,7 +390,7 @@ impl World {
     }
 
     /// Makes a call until it is answered, as far as a careful client may.
-    async fn insist(&self, mut rng: StdRng, call: Call, fate: Arc<Mutex<Fate>>) {
+    async fn insist(self: &Arc<Self>, mut rng: StdRng, call: Call, fate: Arc<Mutex<Fate>>) {
         let home = call.session.as_str().len() + rng.random_range(0..3);
         for attempt in 0.. {
             sleep(Duration::from_millis(rng.random_range(0..3))).await;
@@ -431,7 +436,7 @@ impl World {
         }
     }
 
-    fn restart_the_dead(&self) {
+    fn restart_the_dead(self: &Arc<Self>) {
         for slot in 0..self.slots.len() {
             if self.node(slot).dead.is_cancelled() {
                 self.restart(slot);
@@ -496,6 +501,46 @@ impl World {
         let received = lock(&self.receipts).received(call, reply);
         if let Err(rule) = received {
             self.broken(format!("{rule} ({call:?})"));
+        }
+    }
+
+    /// Watches every project on a node, for as long as it lives.
+    fn follow_all(self: &Arc<Self>, slot: usize) {
+        for (_, project) in self.projects() {
+            let (world, node) = (self.clone(), self.node(slot));
+            tokio::spawn(async move {
+                tokio::select! {
+                    biased;
+                    () = node.dead.cancelled() => {}
+                    () = world.follow(&node, &project) => {}
+                }
+            });
+        }
+    }
+
+    /// A watcher misses no entry and gets none twice, whatever happens to its connection.
+    async fn follow(&self, node: &Node, project: &Name) {
+        let stream = Coordination::stream(project);
+        let mut after = Seq::START;
+        loop {
+            if let Ok(mut entries) = node.service.exchange().watch(&stream, after).await {
+                while let Some(entry) = entries.next().await {
+                    match entry {
+                        Ok(entry) => {
+                            let written = self.store.entry(&stream, entry.seq.get());
+                            if entry.seq != after.next() || written.as_ref() != Some(&entry.payload) {
+                                self.broken(format!(
+                                    "a watcher sees what is written: {entry:?} after {after}"
+                                ));
+                            }
+                            after = entry.seq;
+                        }
+                        Err(ReadError::Trimmed { trimmed, .. }) => after = trimmed,
+                        Err(ReadError::Unavailable(_)) => {}
+                    }
+                }
+            }
+            sleep(Duration::from_secs(1)).await;
         }
     }
 
@@ -603,7 +648,7 @@ impl World {
                     return answer;
                 }
                 Ok(other) => self.trace.note(format_args!("again, after {other:?}")),
-                Err(_) => panic!("every call ends: {call:?}\n{}", self.trace.latest()),
+                Err(elapsed) => panic!("every call ends: {call:?}, {elapsed}\n{}", self.trace.latest()),
             }
             sleep(Duration::from_secs(1)).await;
         }
