@@ -116,11 +116,13 @@ fn difference(replayed: &Value, live: &Value) -> String {
 /// What an answer says is so: acknowledged means durable, rejected or refused means that nothing happened, and a
 /// repeated call gets its first reply.
 ///
-/// `first` is the first reply that the journal held before the attempt began, at the entry `began_at`.
+/// `first` is the first reply that the journal held before the attempt began, at the entry `began_at`. `sole` says that no
+/// other attempt at the call is under way, or may have had an effect.
 pub fn answer_is_right(
     call: &Call,
     answer: &Result<Value, CoordinationError>,
     first: Option<&FirstReply>,
+    sole: bool,
     ledger: &Ledger,
     began_at: u64,
 ) -> Result<(), Broken> {
@@ -146,7 +148,7 @@ pub fn answer_is_right(
             a_check_tells_the_truth(call, reply, ledger, began_at)
         }
         Err(CommandError::Rejected(Rejection::RateLimited { .. } | Rejection::Deadlock { .. })) => Ok(()),
-        Err(CommandError::Rejected(rejection)) if call.wish.is_one_command() && shown != 0 => {
+        Err(CommandError::Rejected(rejection)) if sole && call.wish.is_one_command() && shown != 0 => {
             Err(format!("what is rejected has no effect: {rejection}"))
         }
         Err(

@@ -153,6 +153,8 @@ enum Attempt {
 /// What all attempts at one call have in common, also those made at the same time.
 #[derive(Debug, Default)]
 struct Fate {
+    /// How many clients make it at the same time.
+    copies: u32,
     /// Some attempt may have had an effect without an acknowledgement.
     unclear: bool,
     /// Some attempt was acknowledged.
@@ -368,7 +370,7 @@ impl World {
 
     fn begin(self: &Arc<Self>, rng: &mut StdRng, call: Call) -> Vec<JoinHandle<()>> {
         let copies = if call.id.is_some() && rng.random_bool(self.plan.duplicate) { 2 } else { 1 };
-        let fate = Arc::new(Mutex::new(Fate::default()));
+        let fate = Arc::new(Mutex::new(Fate { copies, ..Fate::default() }));
         lock(&self.receipts).begun(&call, &Coordination::stream(&call.project));
         (0..copies)
             .map(|_| {
@@ -406,7 +408,11 @@ impl World {
                 }
                 continue;
             }
-            match self.attempt(&mut rng, &call, &node, attempt).await {
+            let sole = {
+                let fate = lock(&fate);
+                fate.copies == 1 && !fate.unclear
+            };
+            match self.attempt(&mut rng, &call, &node, sole).await {
                 Attempt::Answered(Ok(_)) => {
                     lock(&fate).acknowledged = true;
                     return;
@@ -444,7 +450,7 @@ impl World {
         }
     }
 
-    async fn attempt(&self, rng: &mut StdRng, call: &Call, node: &Node, attempt: u32) -> Attempt {
+    async fn attempt(&self, rng: &mut StdRng, call: &Call, node: &Node, sole: bool) -> Attempt {
         let stream = Coordination::stream(&call.project);
         let healed = self.store.is_healed();
         let leaves = (!healed && rng.random_bool(self.plan.vanish))
@@ -455,10 +461,8 @@ impl World {
             .id
             .as_ref()
             .and_then(|id| self.store.ledger(&stream, |ledger| ledger.first_reply(&id.to_string()).cloned()));
-        self.trace.note(format_args!(
-            "{} calls {} #{} ({attempt}): {:?}",
-            call.session, node.label, call.number, call.wish
-        ));
+        self.trace
+            .note(format_args!("{} calls {} #{}: {:?}", call.session, node.label, call.number, call.wish));
         let attempt = tokio::select! {
             biased;
             answer = call.make(&node.service) => Attempt::Answered(answer),
@@ -468,7 +472,7 @@ impl World {
         self.trace.note(format_args!("{} #{}: {attempt:?}", call.session, call.number));
         if let Attempt::Answered(answer) = &attempt {
             let broken = self.store.ledger(&stream, |ledger| {
-                crate::checks::answer_is_right(call, answer, first.as_ref(), ledger, began_at)
+                crate::checks::answer_is_right(call, answer, first.as_ref(), sole, ledger, began_at)
             });
             if let Err(rule) = broken {
                 self.broken(format!("{rule} ({call:?})"));
@@ -641,7 +645,7 @@ impl World {
         let mut rng = StdRng::seed_from_u64(call.number);
         lock(&self.receipts).begun(&call, &Coordination::stream(&call.project));
         for _ in 0..100 {
-            let made = timeout(Duration::from_mins(5), self.attempt(&mut rng, &call, &node, 0)).await;
+            let made = timeout(Duration::from_mins(5), self.attempt(&mut rng, &call, &node, false)).await;
             match made {
                 Ok(Attempt::Answered(answer @ (Ok(_) | Err(CommandError::Rejected(_))))) => {
                     self.check();
