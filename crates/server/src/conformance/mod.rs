@@ -82,6 +82,12 @@ fn from_json<T: DeserializeOwned>(json: Value) -> Result<T, ErrorData> {
         .map_err(|error| ErrorData::internal_error(format!("a fixture is wrong: {error}"), None))
 }
 
+/// Makes a result that is the last one of its request.
+fn complete<T: DeserializeOwned>(mut json: Value) -> Result<T, ErrorData> {
+    json["resultType"] = "complete".into();
+    from_json(json)
+}
+
 fn is_stateless(context: &Context) -> bool {
     context
         .protocol_version()

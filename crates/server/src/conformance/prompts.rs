@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::rounds::{elicitation, input_required};
 use super::tools::text;
-use super::{PNG, from_json};
+use super::{PNG, complete};
 
 pub(super) fn list() -> Result<ListPromptsResult, ErrorData> {
     let prompt = |name: &str, arguments: &[&str]| {
@@ -15,7 +15,7 @@ pub(super) fn list() -> Result<ListPromptsResult, ErrorData> {
             .collect();
         json!({"name": name, "description": format!("The fixture {name} of the conformance suite."), "arguments": arguments})
     };
-    from_json(json!({"prompts": [
+    complete(json!({"prompts": [
         prompt("test_simple_prompt", &[]),
         prompt("test_prompt_with_arguments", &["arg1", "arg2"]),
         prompt("test_prompt_with_embedded_resource", &["resourceUri"]),
@@ -57,5 +57,5 @@ pub(super) fn get(prompt: &GetPromptRequestParams) -> Result<GetPromptResponse, 
     };
     let messages: Vec<Value> =
         content.into_iter().map(|content| json!({"role": "user", "content": content})).collect();
-    from_json::<GetPromptResult>(json!({"messages": messages})).map(Into::into)
+    complete::<GetPromptResult>(json!({"messages": messages})).map(Into::into)
 }

@@ -5,10 +5,10 @@ use rmcp::model::{
 };
 use serde_json::json;
 
-use super::{PNG, from_json};
+use super::{PNG, complete};
 
 pub(super) fn list() -> Result<ListResourcesResult, ErrorData> {
-    from_json(json!({"resources": [
+    complete(json!({"resources": [
         {"uri": "test://static-text", "name": "Static text", "mimeType": "text/plain"},
         {"uri": "test://static-binary", "name": "Static image", "mimeType": "image/png"},
         {"uri": "test://watched-resource", "name": "Watched", "mimeType": "text/plain"},
@@ -16,7 +16,7 @@ pub(super) fn list() -> Result<ListResourcesResult, ErrorData> {
 }
 
 pub(super) fn templates() -> Result<ListResourceTemplatesResult, ErrorData> {
-    from_json(json!({"resourceTemplates": [
+    complete(json!({"resourceTemplates": [
         {"uriTemplate": "test://template/{id}/data", "name": "Template", "mimeType": "application/json"},
     ]}))
 }
@@ -40,5 +40,5 @@ pub(super) fn read(uri: &str) -> Result<ReadResourceResponse, ErrorData> {
             return Err(ErrorData::invalid_params(message, Some(json!({"uri": uri}))));
         }
     };
-    from_json::<ReadResourceResult>(json!({"contents": [content]})).map(Into::into)
+    complete::<ReadResourceResult>(json!({"contents": [content]})).map(Into::into)
 }

@@ -8,7 +8,7 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 
-use super::{Context, PNG, WAV, from_json};
+use super::{Context, PNG, WAV, complete};
 
 pub(super) fn list() -> Result<ListToolsResult, ErrorData> {
     let nothing = || json!({"type": "object", "properties": {}});
@@ -55,7 +55,7 @@ pub(super) fn list() -> Result<ListToolsResult, ErrorData> {
         ),
     ]);
     let tool = |(name, schema): (&str, Value)| json!({"name": name, "description": format!("The fixture {name} of the conformance suite."), "inputSchema": schema});
-    from_json(json!({"tools": schemas.into_iter().map(tool).collect::<Vec<_>>()}))
+    complete(json!({"tools": schemas.into_iter().map(tool).collect::<Vec<_>>()}))
 }
 
 fn json_schema_2020_12() -> Value {
@@ -109,7 +109,7 @@ pub(super) async fn call(
         ]),
         "test_error_handling" => {
             let content = json!([text("This tool intentionally returns an error for testing")]);
-            return from_json::<CallToolResult>(json!({"content": content, "isError": true})).map(Into::into);
+            return complete::<CallToolResult>(json!({"content": content, "isError": true})).map(Into::into);
         }
         "test_tool_with_progress" => {
             report_progress(context).await;
@@ -121,7 +121,7 @@ pub(super) async fn call(
         }
         known if list()?.tools.iter().any(|tool| tool.name == known) => {
             let content = json!([text("This fixture belongs to another protocol version.")]);
-            return from_json::<CallToolResult>(json!({"content": content, "isError": true})).map(Into::into);
+            return complete::<CallToolResult>(json!({"content": content, "isError": true})).map(Into::into);
         }
         unknown => return Err(ErrorData::invalid_params(format!("Unknown tool: {unknown}"), None)),
     };
@@ -133,7 +133,7 @@ pub(super) fn text(text: &str) -> Value {
 }
 
 pub(super) fn answer(content: Value) -> Result<CallToolResponse, ErrorData> {
-    from_json::<CallToolResult>(json!({"content": content})).map(Into::into)
+    complete::<CallToolResult>(json!({"content": content})).map(Into::into)
 }
 
 async fn report_progress(context: &Context) {
