@@ -166,46 +166,72 @@ impl Locks {
     }
 
     /// The circle that would close if `session` began to wait for `scope`: everybody in it waits for the next, the last
-    /// for `session`. None if there is no such circle.
+    /// for `session`. None if there is no such circle; the shortest if there are several.
     pub(crate) fn circle_of(&self, session: &Name, scope: &Scope) -> Option<Vec<WaitsFor>> {
+        let mut places: BTreeMap<&Name, Vec<(TicketId, &Scope)>> = BTreeMap::new();
+        for (id, waiter) in self.line.iter() {
+            places.entry(&waiter.session).or_default().push((id, &waiter.scope));
+        }
+        // Breadth first and without recursion: the line may be as long as it likes.
+        let newcomer = [(TicketId(Stamp::MAX), scope)];
+        let (mut waiter, mut waits, mut led_by) = (session, newcomer.as_slice(), None);
+        let mut links: Vec<Link<'_>> = Vec::new();
         let mut seen = BTreeSet::new();
-        let mut path = Vec::new();
-        self.leads_to(session, session, scope, TicketId(Stamp::MAX), &mut seen, &mut path).then_some(path)
-    }
-
-    /// Depth first: whether `waiter`, who waits for `scope` since `ticket`, waits in the end for `goal`.
-    fn leads_to(
-        &self,
-        goal: &Name,
-        waiter: &Name,
-        scope: &Scope,
-        ticket: TicketId,
-        seen: &mut BTreeSet<Name>,
-        path: &mut Vec<WaitsFor>,
-    ) -> bool {
-        let holders = self.overlapping(scope).map(|lock| &lock.session);
-        let ahead = self.line.ahead(ticket, waiter, scope).map(|(_, ahead)| &ahead.session);
-        let mut in_the_way: Vec<&Name> = holders.chain(ahead).filter(|name| *name != waiter).collect();
-        in_the_way.dedup();
-        for held_by in in_the_way {
-            path.push(WaitsFor {
-                session: waiter.clone(),
-                path: scope.as_str().to_owned(),
-                held_by: held_by.clone(),
-            });
-            if held_by == goal {
-                return true;
-            }
-            if seen.insert(held_by.clone()) {
-                for (id, theirs) in self.line.iter().filter(|(_, theirs)| theirs.session == *held_by) {
-                    if self.leads_to(goal, held_by, &theirs.scope, id, seen, path) {
-                        return true;
+        loop {
+            for (ticket, scope) in waits {
+                for held_by in self.in_the_way(waiter, scope, *ticket) {
+                    if held_by == session || seen.insert(held_by) {
+                        links.push(Link { waiter, scope, held_by, led_by });
+                    }
+                    if held_by == session {
+                        return Some(Link::circle(&links));
                     }
                 }
             }
-            path.pop();
+            let next = led_by.map_or(0, |led_by| led_by + 1);
+            waiter = links.get(next)?.held_by;
+            waits = places.get(waiter).map_or(&[], Vec::as_slice);
+            led_by = Some(next);
         }
-        false
+    }
+
+    /// For whom `waiter`, who waits for `scope` since `ticket`, waits: those who hold it and those who are before it.
+    fn in_the_way<'a>(
+        &'a self,
+        waiter: &'a Name,
+        scope: &'a Scope,
+        ticket: TicketId,
+    ) -> impl Iterator<Item = &'a Name> {
+        let holders = self.overlapping(scope).map(|lock| &lock.session);
+        let ahead = self.line.ahead(ticket, waiter, scope).map(|(_, ahead)| &ahead.session);
+        holders.chain(ahead).filter(move |name| *name != waiter)
+    }
+}
+
+/// Somebody waits for somebody.
+struct Link<'a> {
+    waiter: &'a Name,
+    scope: &'a Scope,
+    held_by: &'a Name,
+    /// The link, by its place among those found, whose `held_by` is this one's `waiter`.
+    led_by: Option<usize>,
+}
+
+impl Link<'_> {
+    /// The links that lead to the last one, in order.
+    fn circle(links: &[Self]) -> Vec<WaitsFor> {
+        let mut circle = Vec::new();
+        let mut at = links.last();
+        while let Some(link) = at {
+            circle.push(WaitsFor {
+                session: link.waiter.clone(),
+                path: link.scope.as_str().to_owned(),
+                held_by: link.held_by.clone(),
+            });
+            at = link.led_by.map(|led_by| &links[led_by]);
+        }
+        circle.reverse();
+        circle
     }
 }
 

@@ -1,7 +1,10 @@
 //! What is bounded, and what is said at the bound (rule 12 of the A2AMCP contract and our own).
 
 use expect_test::expect;
-use switchboard_coordination::{Name, Text, Ttl};
+use switchboard_coordination::{
+    Acquire, Acquired, ChangeType, Name, Project, Register, Rejection, Scope, Settings, Text, Ttl,
+};
+use switchboard_exchange::{Decide, Machine as _, Timestamp};
 
 use crate::script::check;
 
@@ -180,4 +183,41 @@ fn a_notice_is_shortened_to_what_a_text_holds() {
             4s ada: bob-1.000000 (event agent_joined) 'Agent bob joined: ' | bob-3.000000 (event todo_completed) '<1048576 bytes>' [2 read by ada]
         "#]],
     );
+}
+
+/// Not a story, as five thousand lines would take long to compare.
+#[test]
+fn a_circle_of_five_thousand_is_found_and_named() {
+    const AGENTS: usize = 5_000;
+    let mut project = Project::new();
+    project.configure(&Settings::default());
+    let name = |index: usize| Name::new(format!("a{index}")).unwrap();
+    let acquire = |index: usize, file: usize| Acquire {
+        session: name(index),
+        scope: Scope::parse(&format!("f{file}")).unwrap(),
+        path: Name::new(format!("f{file}")).unwrap(),
+        change_type: ChangeType::Modify,
+        description: Text::default(),
+        ttl: None,
+        wait: true,
+    };
+    let send = |project: &mut Project, command: &Acquire| -> Result<Acquired, Rejection> {
+        let decision = project.decide(Timestamp::UNIX_EPOCH, command)?;
+        decision.events.iter().for_each(|event| project.apply(event));
+        Ok(decision.reply)
+    };
+    for index in 0..AGENTS {
+        let (task_id, branch, description) = (name(index), Text::default(), Text::default());
+        let register = Register { session: name(index), task_id, branch, description };
+        let decision = project.decide(Timestamp::UNIX_EPOCH, &register).unwrap();
+        decision.events.iter().for_each(|event| project.apply(event));
+        assert!(matches!(send(&mut project, &acquire(index, index)), Ok(Acquired::Granted(_))));
+    }
+    for index in 0..AGENTS - 1 {
+        assert!(matches!(send(&mut project, &acquire(index, index + 1)), Ok(Acquired::Waiting(_))));
+    }
+    match send(&mut project, &acquire(AGENTS - 1, 0)) {
+        Err(Rejection::Deadlock { circle }) => assert_eq!(circle.len(), AGENTS),
+        outcome => panic!("{outcome:?}"),
+    }
 }
