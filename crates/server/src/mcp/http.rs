@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use super::answer;
 use super::{Endpoint, Lifecycle, Unstreamed};
-use crate::limits::{BodyError, is_nested_deeper, read_body};
+use crate::limits::{is_nested_deeper, read_body};
 use crate::problem::Problem;
 use crate::serve::Door;
 
@@ -58,16 +58,12 @@ async fn named_view(State(door): State<Door>, Path(toolset): Path<String>, reque
 async fn answer(door: &Door, endpoint: &Arc<Endpoint>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     if head.method != Method::POST {
-        // To follow a session, or to end it.
-        let lifecycle = lifecycle_of(door, &head.headers).await.unwrap_or(Lifecycle::Session);
-        let request = http::Request::from_parts(head, Full::default());
-        let response = endpoint.handle(lifecycle, request).await.map(Body::new);
-        return answer::worded(response, &Bytes::new(), true).await;
+        return session_only(door, endpoint, head).await;
     }
     let limits = &door.app.options.limits;
     let body = match read_body(&head.headers, body, limits).await {
         Ok(body) => body,
-        Err(error) => return unread(&error),
+        Err(error) => return answer::bad_body(&error),
     };
     if is_nested_deeper(&body, limits.json_depth) {
         let message = format!(
@@ -82,8 +78,18 @@ async fn answer(door: &Door, endpoint: &Arc<Endpoint>, request: Request) -> Resp
     single(door, endpoint, head, body).await
 }
 
-fn unread(error: &BodyError) -> Response {
-    answer::bad_body(error)
+/// Answers what only sessions have: following one, and ending it.
+async fn session_only(door: &Door, endpoint: &Endpoint, head: Parts) -> Response {
+    let Some(lifecycle) = lifecycle_of(door, &head.headers).await else {
+        let message =
+            "Method Not Allowed: send MCP requests by POST; GET and DELETE are for clients with a session";
+        let mut response = answer::error(StatusCode::METHOD_NOT_ALLOWED, answer::INVALID_REQUEST, message);
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+        return response;
+    };
+    let request = http::Request::from_parts(head, Full::default());
+    let response = endpoint.handle(lifecycle, request).await.map(Body::new);
+    answer::worded(response, &Bytes::new(), true).await
 }
 
 async fn single(door: &Door, endpoint: &Endpoint, mut head: Parts, body: Bytes) -> Response {
@@ -110,7 +116,23 @@ async fn single(door: &Door, endpoint: &Endpoint, mut head: Parts, body: Bytes) 
     }
     let request = http::Request::from_parts(head, Full::new(body.clone()));
     let response = endpoint.handle(lifecycle, request).await;
-    answer::worded(response.map(Body::new), &body, has_json).await
+    let response = answer::worded(response.map(Body::new), &body, has_json).await;
+    if streams || !is_stream(&response) { response } else { unstreamed(response).await }
+}
+
+/// The answer in a stream that the client cannot read, as JSON.
+async fn unstreamed(response: Response) -> Response {
+    let (mut head, body) = response.into_parts();
+    head.headers.remove(header::CONTENT_TYPE);
+    match only_answer(body, true).await {
+        Some(answer) => (head, Json(answer)).into_response(),
+        None => Response::from_parts(head, Body::empty()),
+    }
+}
+
+fn is_stream(response: &Response) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
 }
 
 /// Answers the messages of a JSON-RPC batch one beside the other; the answers are in the order of the requests.
@@ -143,7 +165,7 @@ async fn batch(door: &Door, endpoint: &Endpoint, head: &Parts, body: &Bytes) -> 
         head.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         distinguish(&mut head.headers, index);
         let message = Bytes::copy_from_slice(message.get().as_bytes());
-        async move { only_answer(single(door, endpoint, head, message).await).await }
+        async move { only_answer(single(door, endpoint, head, message).await.into_body(), false).await }
     });
     let answers: Vec<Box<RawValue>> =
         futures::future::join_all(answers).await.into_iter().flatten().collect();
@@ -162,13 +184,9 @@ fn distinguish(headers: &mut HeaderMap, index: usize) {
     }
 }
 
-/// The one JSON-RPC message that `response` carries, as JSON or as the last event of a stream; none if it has none.
-async fn only_answer(response: Response) -> Option<Box<RawValue>> {
-    let is_stream = response
-        .headers()
-        .get(header::CONTENT_TYPE)
-        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-    let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.ok()?;
+/// The one JSON-RPC message that a body carries, as JSON or as the last event of a stream; none if it has none.
+async fn only_answer(body: Body, is_stream: bool) -> Option<Box<RawValue>> {
+    let body = axum::body::to_bytes(body, usize::MAX).await.ok()?;
     let text = std::str::from_utf8(&body).ok()?;
     let json = if is_stream {
         text.lines()

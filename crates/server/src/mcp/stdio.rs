@@ -25,17 +25,13 @@ pub enum StdioError {
 pub async fn serve_stdio(app: &App, view: &str, stop: CancellationToken) -> Result<(), StdioError> {
     let endpoint = app.core.mcp.endpoint(view)?;
     let handler = Handler::new(endpoint.shown.clone(), app.core.calls.clone(), Caller::local());
-    let stopping = app.core.stop.clone();
-    let session = match serve_server_with_ct(handler, stdio_pipes(), stop.clone()).await {
+    let session = match serve_server_with_ct(handler, stdio_pipes(), stop).await {
         Ok(session) => session,
         // Whoever opens and closes the streams without a word wanted nothing.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),
         Err(error) => return Err(StdioError::Handshake(Box::new(error))),
     };
-    tokio::select! {
-        _ = session.waiting() => {}
-        () = stop.cancelled() => {}
-    }
-    stopping.cancel();
+    // The library withdraws what is under way when the client is gone or `stop` comes, and waits for the last answers.
+    let _ = session.waiting().await;
     Ok(())
 }

@@ -90,6 +90,11 @@ async fn a_client_of_an_earlier_protocol_keeps_a_session() {
         let response = within(&call(1, "echo", json!({}))).send().await.unwrap();
         let answer = events(&response.text().await.unwrap()).remove(0);
         assert_eq!(answer["result"]["structuredContent"], json!({}));
+        // Also a client that cannot read streams may have a session.
+        let response =
+            server.post("/mcp", &call(1, "echo", json!({}))).header("mcp-session-id", session.clone());
+        let (status, answer) = json_of(response.send().await.unwrap()).await;
+        assert_eq!((status, &answer["result"]["structuredContent"]), (200, &json!({})), "{answer}");
         let end = server.request(Method::DELETE, "/mcp").header("mcp-session-id", session.clone());
         assert!(end.send().await.unwrap().status().is_success());
         let (status, answer) = json_of(within(&call(2, "echo", json!({}))).send().await.unwrap()).await;
@@ -104,6 +109,18 @@ async fn a_call_without_a_session_is_answered_although_the_client_could_keep_one
     let (status, answer) =
         json_of(server.mcp("/mcp", &call(1, "echo", json!({}))).send().await.unwrap()).await;
     assert_eq!((status, &answer["id"]), (200, &json!(1)), "{answer}");
+    server.stopped().await;
+}
+
+#[tokio::test]
+async fn without_a_session_there_is_nothing_to_follow_or_to_end() {
+    let server = Server::start().await;
+    for method in [Method::GET, Method::DELETE, Method::PUT] {
+        let request = server.request(method.clone(), "/mcp").header("accept", "text/event-stream");
+        let response = request.send().await.unwrap();
+        assert_eq!(response.headers()["allow"], "POST", "{method}");
+        assert_eq!(json_of(response).await.0, 405, "{method}");
+    }
     server.stopped().await;
 }
 

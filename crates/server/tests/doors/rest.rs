@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use reqwest::{Method, Response};
+use reqwest::Method;
 use serde_json::{Value, json};
 use switchboard_access::Grant;
 use switchboard_coordination::{
@@ -10,7 +10,7 @@ use switchboard_coordination::{
 };
 use switchboard_journal::{Journal as _, Payload, Seq, Snapshot, StreamId};
 
-use crate::support::{OWNER, SOON, Server, json_of, soon};
+use crate::support::{Events, OWNER, Server, json_of, soon};
 
 fn name(text: &str) -> Name {
     Name::new(text).unwrap()
@@ -272,79 +272,33 @@ async fn keys_are_for_administrators() {
     server.stopped().await;
 }
 
-/// A stream of server-sent events, event by event.
-struct Events {
-    response: Response,
-    text: String,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-struct Event {
-    kind: String,
-    id: String,
-    data: Value,
-}
-
-impl Events {
-    async fn open(server: &Server, query: &str, last_event_id: Option<&str>) -> Self {
-        let mut request = server.request(Method::GET, &format!("/api/events?{query}"));
-        if let Some(id) = last_event_id {
-            request = request.header("last-event-id", id);
-        }
-        let response = request.send().await.unwrap();
-        assert_eq!(response.headers()["content-type"], "text/event-stream", "{:?}", response.status());
-        Self { response, text: String::new() }
+async fn follow(server: &Server, query: &str, last_event_id: Option<&str>) -> Events {
+    let mut request = server.request(Method::GET, &format!("/api/events?{query}"));
+    if let Some(id) = last_event_id {
+        request = request.header("last-event-id", id);
     }
-
-    /// The next event; none at the end of the stream.
-    async fn next(&mut self) -> Option<Event> {
-        loop {
-            if let Some((event, rest)) = self.text.split_once("\n\n") {
-                let field = |name: &str| {
-                    event
-                        .lines()
-                        .find_map(|line| line.strip_prefix(name))
-                        .unwrap_or_default()
-                        .trim()
-                        .to_owned()
-                };
-                let event = Event {
-                    kind: field("event:"),
-                    id: field("id:"),
-                    data: serde_json::from_str(&field("data:")).unwrap_or_default(),
-                };
-                self.text = rest.to_owned();
-                return Some(event);
-            }
-            let chunk =
-                tokio::time::timeout(SOON, self.response.chunk()).await.expect("an event should have come");
-            self.text += std::str::from_utf8(&chunk.unwrap()?).unwrap();
-        }
-    }
+    Events::of(request.send().await.unwrap())
 }
 
 #[tokio::test]
 async fn a_stream_is_followed_and_taken_up_again() {
     let server = Server::start().await;
     furnish(&server, "shop").await;
-    let mut all = Events::open(&server, "stream=project/shop&after=0", None).await;
-    let mut new = Events::open(&server, "stream=project%2Fshop", None).await;
+    let mut all = follow(&server, "stream=project/shop&after=0", None).await;
+    let mut new = follow(&server, "stream=project%2Fshop", None).await;
     for seq in 1..=4 {
         let event = all.next().await.unwrap();
-        assert_eq!((event.kind.as_str(), event.id), ("entry", seq.to_string()));
-        assert_eq!((&event.data["stream"], &event.data["seq"]), (&json!("project/shop"), &json!(seq)));
-        assert!(
-            event.data["at"].is_string() && event.data["events"][0]["type"].is_string(),
-            "{}",
-            event.data
-        );
+        assert_eq!((&*event.kind, &*event.id), ("entry", &*seq.to_string()));
+        let entry = event.json();
+        assert_eq!((&entry["stream"], &entry["seq"]), (&json!("project/shop"), &json!(seq)));
+        assert!(entry["at"].is_string() && entry["events"][0]["type"].is_string(), "{entry}");
     }
     let todo = AddTodo { session: name("ada"), text: text("more"), priority: Priority::High };
     server.coordination.send(&name("shop"), todo, None).await.unwrap();
     let (last, first) = (all.next().await.unwrap(), new.next().await.unwrap());
     assert_eq!(last.id, "5");
     assert_eq!(last, first);
-    let mut resumed = Events::open(&server, "stream=project/shop&after=0", Some("4")).await;
+    let mut resumed = follow(&server, "stream=project/shop&after=0", Some("4")).await;
     assert_eq!(resumed.next().await.unwrap(), last);
     server.stop.cancel();
     assert_eq!(resumed.next().await, None, "stopping ends what streams");
@@ -356,11 +310,12 @@ async fn several_streams_are_followed_as_one() {
     let server = Server::start().await;
     furnish(&server, "a").await;
     furnish(&server, "b").await;
-    let mut both = Events::open(&server, "stream=project/a&stream=project/b&after=3,2", None).await;
+    let mut both = follow(&server, "stream=project/a&stream=project/b&after=3,2", None).await;
     let mut seen = Vec::new();
     for _ in 0..3 {
         let event = both.next().await.unwrap();
-        seen.push(format!("{} {}", event.data["stream"].as_str().unwrap(), event.data["seq"]));
+        let entry = event.json();
+        seen.push(format!("{} {}", entry["stream"].as_str().unwrap(), entry["seq"]));
         if seen.len() == 3 {
             assert_eq!(event.id, "4,4");
         }
@@ -381,12 +336,12 @@ async fn a_position_that_is_gone_is_told_and_passed_over() {
     server.journal.save_snapshot(&stream, Snapshot { seq: Seq::new(3), state: "{}".into() }).await.unwrap();
     server.journal.trim(&stream, Seq::new(3)).await.unwrap();
     server.journal.redact(&stream, &[Seq::new(5)]).await.unwrap();
-    let mut events = Events::open(&server, "stream=notes&after=1", None).await;
+    let mut events = follow(&server, "stream=notes&after=1", None).await;
     let gap = events.next().await.unwrap();
     assert_eq!((gap.kind.as_str(), gap.id.as_str()), ("trimmed", "3"));
-    assert_eq!((&gap.data["error"]["code"], &gap.data["oldest"]), (&json!("trimmed"), &json!(4)));
-    assert_eq!(events.next().await.unwrap().data["events"], json!([{"type": "n3"}]));
-    assert_eq!(events.next().await.unwrap().data["redacted"], true);
+    assert_eq!((&gap.json()["error"]["code"], &gap.json()["oldest"]), (&json!("trimmed"), &json!(4)));
+    assert_eq!(events.next().await.unwrap().json()["events"], json!([{"type": "n3"}]));
+    assert_eq!(events.next().await.unwrap().json()["redacted"], true);
     let kept = server.journal.read(&stream, Seq::new(3), NonZeroUsize::MAX).await.unwrap();
     assert_eq!(kept.len(), 2);
     server.stopped().await;

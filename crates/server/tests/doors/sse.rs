@@ -3,53 +3,28 @@
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
-use crate::support::{SOON, Server, call, initialize, json_of, soon};
+use crate::support::{Event, Events, Server, call, initialize, json_of, soon};
 
 /// A client of the transport.
 struct Client<'a> {
     server: &'a Server,
-    stream: Response,
-    text: String,
+    events: Events,
     address: String,
 }
 
 impl<'a> Client<'a> {
     async fn connect(server: &'a Server, path: &str) -> Self {
-        let stream = server.get(path).await;
-        assert_eq!(stream.headers()["content-type"], "text/event-stream");
-        let mut client = Self { server, stream, text: String::new(), address: String::new() };
-        let (kind, data) = client.event().await.unwrap();
+        let mut events = Events::of(server.get(path).await);
+        let Event { kind, data, .. } = events.next().await.unwrap();
         assert_eq!(kind, "endpoint");
         assert!(data.starts_with("/messages/?session_id="), "{data}");
-        client.address = data;
-        client
-    }
-
-    async fn event(&mut self) -> Option<(String, String)> {
-        loop {
-            if let Some((event, rest)) = self.text.split_once("\n\n") {
-                let field = |name: &str| {
-                    event
-                        .lines()
-                        .find_map(|line| line.strip_prefix(name))
-                        .unwrap_or_default()
-                        .trim()
-                        .to_owned()
-                };
-                let event = (field("event:"), field("data:"));
-                self.text = rest.to_owned();
-                return Some(event);
-            }
-            let chunk =
-                tokio::time::timeout(SOON, self.stream.chunk()).await.expect("an event should have come");
-            self.text += std::str::from_utf8(&chunk.unwrap()?).unwrap();
-        }
+        Self { server, events, address: data }
     }
 
     async fn message(&mut self) -> Value {
-        let (kind, data) = self.event().await.unwrap();
-        assert_eq!(kind, "message");
-        serde_json::from_str(&data).unwrap()
+        let event = self.events.next().await.unwrap();
+        assert_eq!(event.kind, "message");
+        event.json()
     }
 
     async fn say(&self, message: &Value) -> Response {
@@ -143,7 +118,7 @@ async fn stopping_answers_what_waits_and_ends_the_stream() {
     soon(&server.signals.began).await;
     server.stop.cancel();
     assert_eq!(client.message().await["result"]["content"][0]["text"], "a handle to wait on with");
-    assert_eq!(client.event().await, None);
+    assert_eq!(client.events.next().await, None);
     drop(client);
     server.stopped().await;
 }

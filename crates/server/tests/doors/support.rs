@@ -228,3 +228,49 @@ fn registry(signals: &Signals) -> Registry {
     )
     .unwrap()
 }
+
+/// A stream of server-sent events, event by event.
+pub(crate) struct Events {
+    response: Response,
+    text: String,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) kind: String,
+    pub(crate) id: String,
+    pub(crate) data: String,
+}
+
+impl Event {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.data).unwrap()
+    }
+}
+
+impl Events {
+    pub(crate) fn of(response: Response) -> Self {
+        assert_eq!(response.headers()["content-type"], "text/event-stream", "{:?}", response.status());
+        Self { response, text: String::new() }
+    }
+
+    /// The next event; none at the end of the stream.
+    pub(crate) async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(end) = self.text.find("\n\n") {
+                let event: String = self.text.drain(..end + 2).collect();
+                let field = |name: &str| {
+                    event
+                        .lines()
+                        .find_map(|line| line.strip_prefix(name))
+                        .unwrap_or_default()
+                        .trim()
+                        .to_owned()
+                };
+                return Some(Event { kind: field("event:"), id: field("id:"), data: field("data:") });
+            }
+            let chunk = tokio::time::timeout(SOON, self.response.chunk()).await;
+            self.text += std::str::from_utf8(&chunk.expect("an event should have come").unwrap()?).unwrap();
+        }
+    }
+}
