@@ -1,4 +1,4 @@
-//! What a developer runs: `cargo xtask setup | test | lint | bench | kill | race`.
+//! What a developer runs: `cargo xtask setup | test | lint | bench | kill | race | fuzz`.
 //!
 //! To add a subcommand, write a file with a `run` and list it in [`COMMANDS`].
 
@@ -9,6 +9,7 @@
 )]
 
 mod bench;
+mod fuzz;
 mod lint;
 mod setup;
 mod shell;
@@ -81,6 +82,12 @@ const COMMANDS: &[Subcommand] = &[
         usage: "race [--rounds N]",
         about: "let eight clients race for one lock of a release build; exactly one may win each round",
         run: torture::race,
+    },
+    Subcommand {
+        name: "fuzz",
+        usage: "fuzz [TARGET [FILE]]... [--seconds N]",
+        about: "look for inputs that break a parser, N seconds for each target; FILE runs one input again",
+        run: fuzz::run,
     },
 ];
 

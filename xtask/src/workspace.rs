@@ -43,7 +43,8 @@ impl Workspace {
         self.target().join("release").join(name)
     }
 
-    fn target(&self) -> &Path {
+    /// Where cargo puts what it builds.
+    pub(crate) fn target(&self) -> &Path {
         Path::new(self.metadata["target_directory"].as_str().unwrap_or("target"))
     }
 

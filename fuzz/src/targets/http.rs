@@ -105,7 +105,8 @@ impl Server {
         let Some(answer) = answer else { return };
         let ours = answer.status != 503;
         assert!(answer.status < 500 || !ours, "{}\n{}\nfor {}", answer.head, answer.text(), said());
-        if answer.head.contains("content-type: application/json") && answer.is_complete {
+        if answer.head.contains("content-type: application/json") && answer.is_complete && !answer.is_bodiless
+        {
             let json = serde_json::from_slice::<Value>(&answer.body);
             json.unwrap_or_else(|why| panic!("{why}: {}\nfor {}", answer.text(), said()));
         }
@@ -128,6 +129,7 @@ struct Answer {
     head: String,
     body: Vec<u8>,
     is_complete: bool,
+    is_bodiless: bool,
 }
 
 impl Answer {
@@ -154,13 +156,13 @@ async fn exchange(connection: &mut TcpStream, request: &[u8]) -> Option<Answer> 
         lines.find(|(found, _)| *found == name).map(|(_, value)| value.trim().to_owned())
     };
     let follows = request.starts_with(b"GET ") && head.contains("text/event-stream");
-    let bodiless = request.starts_with(b"HEAD ") || matches!(status, 100..200 | 204 | 304);
+    let is_bodiless = request.starts_with(b"HEAD ") || matches!(status, 100..200 | 204 | 304);
     let length = header("content-length").and_then(|length| length.parse::<usize>().ok());
-    let mut answer = Answer { status, head, body: Vec::new(), is_complete: false };
+    let mut answer = Answer { status, head, body: Vec::new(), is_complete: false, is_bodiless };
     if follows {
         return Some(answer);
     }
-    if bodiless {
+    if is_bodiless {
         answer.is_complete = status >= 200;
         return Some(answer);
     }

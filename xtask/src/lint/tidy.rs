@@ -24,6 +24,17 @@ const BESIDE: &[(&str, &[&str])] = &[
     ("switchboard-bench", &["switchboard-exchange", "switchboard-coordination"]),
     ("switchboard-sim", &["switchboard-exchange", "switchboard-coordination", "switchboard-journal"]),
     ("switchboard-torture", &[]),
+    (
+        "switchboard-fuzz",
+        &[
+            "switchboard-access",
+            "switchboard-coordination",
+            "switchboard-exchange",
+            "switchboard-journal",
+            "switchboard-server",
+            "switchboard-tools",
+        ],
+    ),
     ("xtask", &[]),
 ];
 
