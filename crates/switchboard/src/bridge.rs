@@ -137,18 +137,21 @@ impl Bridge {
                 return self.say(error_line("null", -32700, &format!("Parse error: {error}"))).await;
             }
         };
-        match (&message.id, message.method.is_some()) {
-            (Some(id), true) => self.begin(id.clone(), message, line).await,
-            _ if self.withdraws(&message) => {}
-            _ => {
-                let introduced = message.method.as_deref() == Some("notifications/initialized");
-                // There is nobody to tell that a notification was not delivered.
-                let _ = self.deliver(&message, &line).await;
-                if introduced {
-                    self.inner.session.introduced(&line);
-                    self.listen();
-                }
-            }
+        if let (Some(id), true) = (&message.id, message.is_request()) {
+            return self.begin(id.clone(), message, line).await;
+        }
+        let withdrawn = message.cancelled_request().and_then(|id| self.pending().remove(id));
+        if !withdrawn.as_ref().is_some_and(|request| request.is_stateless) {
+            // There is nobody to tell that a notification was not delivered.
+            let _ = self.deliver(&message, &line).await;
+        }
+        if let Some(request) = withdrawn {
+            // Nobody wants its answer any more, and for lack of one it must not be sent again.
+            request.task.abort();
+        }
+        if message.method.as_deref() == Some("notifications/initialized") {
+            self.inner.session.introduced(&line);
+            self.listen();
         }
     }
 
@@ -177,19 +180,6 @@ impl Bridge {
         }
     }
 
-    /// Whether `message` withdraws a request, and that was done.
-    fn withdraws(&self, message: &Envelope) -> bool {
-        let Some(id) = message.cancelled_request() else { return false };
-        let mut pending = self.pending();
-        if !pending.get(id).is_some_and(|request| request.is_stateless) {
-            return false;
-        }
-        if let Some(request) = pending.remove(id) {
-            request.task.abort();
-        }
-        true
-    }
-
     /// Sends a message and passes on what is answered. The error is for the client to read.
     async fn deliver(&self, message: &Envelope, line: &str) -> Result<(), String> {
         let key = message.is_call().then(switchboard_access::new_token);
@@ -210,6 +200,8 @@ impl Bridge {
                     self.listen();
                     "the server does not keep the session".to_owned()
                 }
+                // What nobody waits for is lost with the server: the next request brings another one.
+                Unanswered::NotSent(why) | Unanswered::Lost(why) if !message.is_request() => return Err(why),
                 Unanswered::NotSent(why) | Unanswered::Lost(why) => {
                     self.inner.session.reconnect(&connection).await.map_err(|failure| {
                         format!("the server is gone ({why}), and none came back: {failure}")
@@ -314,9 +306,7 @@ impl Bridge {
                     Ok(response) if response.status().is_success() => {
                         let mut events = std::pin::pin!(connection.http.events(response));
                         while let Some(Ok(event)) = events.next().await {
-                            if !event.data.is_empty() {
-                                bridge.say(one_line(&event.data)).await;
-                            }
+                            bridge.say(one_line(&event.data)).await;
                         }
                     }
                     // It offers no such stream, or does not know the session any more: the next request finds out.

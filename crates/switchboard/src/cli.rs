@@ -115,7 +115,7 @@ fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
             "-h" | "--help" | "-V" | "--version" => return arguments,
             _ if takes_value_of_every_command(argument) => at += 2,
             _ if argument.split_once('=').is_some_and(|(name, _)| takes_value_of_every_command(name)) => {
-                at += 1
+                at += 1;
             }
             _ if argument.starts_with('-') => break,
             _ => return arguments,

@@ -120,7 +120,7 @@ impl Http {
             .map_err(|error| HttpError::Lost { base: self.base.clone(), why: root_cause(&error) })
     }
 
-    /// The events of an answer, as they come.
+    /// The events of an answer, as they come, but for those that say nothing.
     pub(crate) fn events(
         &self,
         response: Response<Incoming>,
@@ -138,7 +138,10 @@ impl Http {
                         None => return Ok(None),
                         Some(Err(error)) => return Err(HttpError::Lost { base, why: root_cause(&error) }),
                         Some(Ok(frame)) => {
-                            let events = frame.data_ref().map(|bytes| parser.push(bytes)).unwrap_or_default();
+                            let mut events =
+                                frame.data_ref().map(|bytes| parser.push(bytes)).unwrap_or_default();
+                            // They only tell where to resume, and from when on.
+                            events.retain(|event| !event.data.is_empty());
                             ready = events.into_iter();
                         }
                     }

@@ -36,7 +36,14 @@ pub(super) struct Session {
     /// How the client introduced itself, for a server that does not know it any more.
     introduction: std::sync::Mutex<Introduction>,
     /// Held while a server is looked for or a session begun anew, so that one does it for all.
-    renewing: Mutex<()>,
+    renewing: Mutex<Option<Missing>>,
+}
+
+/// A search for a server that led nowhere.
+#[derive(Debug)]
+struct Missing {
+    until: Instant,
+    failure: Failure,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -78,7 +85,7 @@ impl Session {
             upstream,
             now: RwLock::new(Arc::new(connection)),
             introduction: std::sync::Mutex::default(),
-            renewing: Mutex::new(()),
+            renewing: Mutex::default(),
         })
     }
 
@@ -108,22 +115,37 @@ impl Session {
 
     /// Finds the server again, after `lost` led nowhere.
     pub(super) async fn reconnect(&self, lost: &Arc<Connection>) -> Result<(), Failure> {
-        let _renewing = self.renewing.lock().await;
+        let asked = Instant::now();
+        let mut missing = self.renewing.lock().await;
+        if let Some(Missing { failure, .. }) = missing.as_ref().filter(|missing| missing.until > asked) {
+            // It was looked for in vain while this request waited for its turn.
+            return Err(failure.clone());
+        }
         let now = self.connection();
         if now.http.base() != lost.http.base() {
             return Ok(());
         }
-        let http = match &self.upstream {
-            Upstream::Here(launch) => find_again(launch).await?.http()?,
-            Upstream::Elsewhere { url, key } => {
-                let http = Http::new(url, key.as_deref())?;
-                wait_for(&http).await?;
-                http
+        let http = match self.find_again().await {
+            Ok(http) => http,
+            Err(failure) => {
+                *missing = Some(Missing { until: Instant::now(), failure: failure.clone() });
+                return Err(failure);
             }
         };
         // The session is kept: a connection may break without the server having lost anything.
         self.set(Connection { http, ..Connection::clone(&now) });
         Ok(())
+    }
+
+    async fn find_again(&self) -> Result<Http, Failure> {
+        match &self.upstream {
+            Upstream::Here(launch) => find_again(launch).await?.http(),
+            Upstream::Elsewhere { url, key } => {
+                let http = Http::new(url, key.as_deref())?;
+                wait_for(&http).await?;
+                Ok(http)
+            }
+        }
     }
 
     /// Introduces the client to a server that does not know the session `lost` any more.

@@ -14,7 +14,7 @@ use crate::cli::{self, block_on};
 use crate::config::{Config, JournalUrl, Resolved};
 use crate::failure::with_causes;
 use crate::output::{self, Style};
-use crate::running::Running;
+use crate::running::{ListensAt, Running};
 use crate::{Failure, background, holder};
 
 /// Below so many bytes a disk is as good as full, and below so many it will be soon.
@@ -123,9 +123,7 @@ async fn examine(context: &cli::Context) -> Vec<Finding> {
     match background::find(&data_dir).await {
         Ok(Some(running)) => {
             findings.extend(of_server(&running).await);
-            findings.extend(clients::examine(
-                running.listeners.first().map(|listener| listener.url()).as_deref(),
-            ));
+            findings.extend(clients::examine(running.listeners.first().map(ListensAt::url).as_deref()));
         }
         Ok(None) => {
             findings.push(Finding::note("server", "none runs on the data directory", "switchboard serve"));

@@ -9,6 +9,9 @@ use serde_json::{Map, Value};
 use super::{Config, Flags, Kind, OptionSpec, default_config_file, specs};
 use crate::Failure;
 
+/// What our variables begin with.
+const PREFIX: &str = "SWITCHBOARD_";
+
 /// The variable that says where the file is; the only one beside those of the options.
 const CONFIG_VARIABLE: &str = "SWITCHBOARD_CONFIG";
 
@@ -126,7 +129,7 @@ impl Inputs {
         if self.environment.contains_key("REDIS_URL") {
             notes.push("REDIS_URL is not used: this server keeps its data in the data directory".to_owned());
         }
-        for (name, text) in self.environment.iter().filter(|(name, _)| name.starts_with("SWITCHBOARD_")) {
+        for (name, text) in self.environment.iter().filter(|(name, _)| name.starts_with(PREFIX)) {
             match specs().iter().find(|spec| spec.env == *name) {
                 Some(spec) => {
                     problems.extend(set(spec, from_text(spec, text), Source::Environment(name.clone())));
@@ -180,7 +183,8 @@ fn flatten(table: &Map<String, Value>) -> Vec<(String, Value)> {
     for (name, value) in table {
         match value {
             Value::Object(inner) if find(name).is_none() => {
-                leaves.extend(flatten(inner).into_iter().map(|(key, value)| (format!("{name}.{key}"), value)))
+                let inner = flatten(inner);
+                leaves.extend(inner.into_iter().map(|(key, value)| (format!("{name}.{key}"), value)));
             }
             _ => leaves.push((name.clone(), value.clone())),
         }
@@ -233,22 +237,24 @@ fn from_text(spec: &OptionSpec, text: &str) -> Result<Value, String> {
 }
 
 fn unknown_key(file: &Path, key: &str) -> String {
-    let near = nearest(key, specs().iter().map(|spec| &*spec.key));
+    let near = nearest(key, specs().iter().map(|spec| (&*spec.key, &*spec.key)));
     format!("the file '{}' sets '{key}', which is no option{near}", file.display())
 }
 
 fn unknown_variable(name: &str) -> String {
-    let near = nearest(name, specs().iter().map(|spec| &*spec.env));
+    // What all names have in common says nothing about which was meant.
+    let own = |name: &'static str| (name.trim_start_matches(PREFIX), name);
+    let near = nearest(name.trim_start_matches(PREFIX), specs().iter().map(|spec| own(&spec.env)));
     format!("the variable {name} sets no option{near}")
 }
 
-/// ": did you mean 'x'?", if anything is near enough.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+/// ": did you mean 'x'?", if anything is near enough. Of each pair, the first is compared and the second is named.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     known
-        .map(|known| (strsim::jaro_winkler(name, known), known))
+        .map(|(compared, named)| (strsim::jaro_winkler(name, compared), named))
         .filter(|(likeness, _)| *likeness > 0.8)
         .max_by(|(one, _), (other, _)| one.total_cmp(other))
-        .map_or_else(String::new, |(_, known)| format!(": did you mean '{known}'?"))
+        .map_or_else(String::new, |(_, named)| format!(": did you mean '{named}'?"))
 }
 
 #[cfg(test)]
@@ -306,7 +312,7 @@ mod tests {
         assert_eq!(
             refusal("data_dri = \"x\"\n[limits]\nboddy = 1\n", &[("SWITCHBOARD_JURNAL", "x")], &[]),
             "the file 'DIR/config.toml' sets 'data_dri', which is no option: did you mean 'data_dir'?\n\
-             the file 'DIR/config.toml' sets 'limits.body_byte', which is no option: did you mean 'limits.body_bytes'?\n\
+             the file 'DIR/config.toml' sets 'limits.boddy', which is no option: did you mean 'limits.body_bytes'?\n\
              the variable SWITCHBOARD_JURNAL sets no option: did you mean 'SWITCHBOARD_JOURNAL'?"
         );
         assert_eq!(
