@@ -400,3 +400,34 @@ fn an_answer_that_was_seen_but_not_acknowledged_is_kept_however_many_come_after(
         "#]],
     );
 }
+
+#[test]
+fn a_question_that_nobody_answers_is_forgotten_after_a_day() {
+    check(
+        r#"
+        0s settings heartbeat 72h
+        0s ada registers
+        0s bob registers
+        0s carl registers
+        1s ada asks bob "?"
+        2s bob takes
+        23h 2001x bob sends "x" to carl
+        23h ada status
+        25h 1001x bob sends "x" to carl
+        25h ada status
+        25h ada collects ada-1.000000
+        "#,
+        &expect![[r#"
+            0s ada: others none [ada registered]
+            0s bob: others ada [bob registered]
+            0s carl: others ada | bob [carl registered]
+            1s ada: asked ada-1.000000 [question to bob]
+            2s bob: ada-1.000000 (help?) '?' [1 read by bob]
+            23h (2001 times) bob: sent bob-82800.002000 to 1 [message to carl]
+            23h ada: ada-1.000000 stored 1s, bob delivered 2s read 2s, question [ada seen]
+            25h (1001 times) bob: sent bob-90000.001000 to 1 [message to carl]
+            25h ada: none
+            25h ada: refused: question 'ada-1.000000' is not open for you to answer: it is unknown, was for another agent, or is answered
+        "#]],
+    );
+}
