@@ -26,8 +26,9 @@ fn what_was_acknowledged_survives_a_kill() {
     println!("{report}");
     assert!(report.acknowledged() > u64::from(rounds), "there was hardly any load");
     assert!(report.unanswered() > 0, "no kill met a call under way");
-    // The target is a second; machines that test are busy.
-    assert!(report.slowest_start() < Duration::from_secs(5), "a restart took {:?}", report.slowest_start());
+    // The target is a second for each; on machines that test, the disk is busy now and then.
+    assert!(report.start_at(50) < Duration::from_secs(1), "restarts usually took {:?}", report.start_at(50));
+    assert!(report.slowest_start() < Duration::from_secs(15), "a restart took {:?}", report.slowest_start());
 }
 
 /// Takes the last entries of one project out of the journal.
