@@ -114,7 +114,10 @@ impl Mutator {
             _ => {
                 let line = self.words.iter().filter(|word| word.ends_with(b"\n")).collect::<Vec<_>>();
                 let start = line_start(input, at);
-                input.splice(start..start, line.choose(random).map(|line| line.to_vec()).unwrap_or_default());
+                input.splice(
+                    start..start,
+                    line.choose(random).map(|line| (*line).clone()).unwrap_or_default(),
+                );
             }
         }
         input.truncate(LONGEST);

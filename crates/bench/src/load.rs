@@ -60,6 +60,23 @@ pub(crate) fn run(pace: Pace) {
     figure("64 connections, only writes", &rate(writes.per_second));
 }
 
+/// One mix at 64 connections for ten seconds: for whoever looks at the server with a profiler meanwhile.
+pub(crate) fn sustain(mix: &str) {
+    let mix = match mix {
+        "echo" => Mix::Echo,
+        "team" => Mix::Team,
+        "writes" => Mix::Writes,
+        other => panic!("there is no mix '{other}': echo, team or writes"),
+    };
+    let data = data_dir();
+    let server = Server::start(data.path());
+    let pace = Pace { warm_up: Duration::from_secs(1), measure: Duration::from_secs(10), rounds: 1 };
+    let measured = measure(&server, mix, 64, pace);
+    figure("64 connections", &rate(measured.per_second));
+    let cpu = measured.server_cpu_per_call.as_secs_f64() * 1e6;
+    figure("64 connections, server CPU per call", &format!("{cpu:.1} us"));
+}
+
 fn compare(connections: usize, echo: &[Measured], team: &[Measured], sync: Duration) {
     let of =
         |measured: &[Measured], value: fn(&Measured) -> f64| median(measured.iter().map(value).collect());

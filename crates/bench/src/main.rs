@@ -38,6 +38,9 @@ fn main() {
         arguments.iter().map(String::as_str).filter(|argument| !argument.starts_with("--")).collect();
     let wants = |name: &str| chosen.is_empty() || chosen.contains(&name);
     report::set_up();
+    if let ["sustain", mix] = chosen.as_slice() {
+        return load::sustain(mix);
+    }
     if wants("machine") {
         machine::run(pace);
     }

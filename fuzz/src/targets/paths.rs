@@ -9,8 +9,8 @@ pub(super) fn run(input: &[u8]) {
     let (one, other, file) = (line(), line(), line());
 
     let file = FilePath::parse(file).ok().inspect(is_stable_file);
-    let one = Scope::parse(one).ok().inspect(|scope| is_stable_scope(scope));
-    let other = Scope::parse(other).ok().inspect(|scope| is_stable_scope(scope));
+    let one = Scope::parse(one).ok().inspect(is_stable_scope);
+    let other = Scope::parse(other).ok().inspect(is_stable_scope);
     let (Some(one), Some(other)) = (one, other) else { return };
     let overlap = one.overlaps(&other);
     assert_eq!(overlap, other.overlaps(&one), "{one:?} and {other:?} disagree on whether they overlap");
