@@ -1,5 +1,7 @@
 //! Every seed, and a few thousand inputs made of them, through every target. `cargo xtask fuzz` goes further.
 
+#![allow(clippy::expect_used, reason = "tests")]
+
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
