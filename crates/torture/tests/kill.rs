@@ -1,5 +1,5 @@
-//! What the server acknowledged survives `kill -9`. `SWITCHBOARD_KILL_ROUNDS` and `SWITCHBOARD_KILL_SEED` ask for more or
-//! other rounds.
+//! What the server acknowledged survives `kill -9`. `KILL_ROUNDS` and `KILL_SEED` ask for more or other rounds; a name
+//! that begins like an option of the server would be refused by every server that other tests start meanwhile.
 
 #![expect(clippy::print_stdout, reason = "how fast it came back is part of the result")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -19,8 +19,8 @@ fn number(name: &str, default: u64) -> u64 {
 
 #[test]
 fn what_was_acknowledged_survives_a_kill() {
-    let rounds = u32::try_from(number("SWITCHBOARD_KILL_ROUNDS", 25)).expect("so many rounds take years");
-    let seed = number("SWITCHBOARD_KILL_SEED", 1);
+    let rounds = u32::try_from(number("KILL_ROUNDS", 25)).expect("so many rounds take years");
+    let seed = number("KILL_SEED", 1);
     let options = kill::Options { binary: binary(), rounds, seed, meddle: |_| {} };
     let report = kill::run(&options, |_| {}).unwrap_or_else(|why| panic!("{why}"));
     println!("{report}");
