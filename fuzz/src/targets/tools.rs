@@ -47,13 +47,19 @@ async fn play(registry: &Arc<Registry>, script: &str) {
             for _ in 0..10 {
                 tokio::task::yield_now().await;
             }
-        } else if let Some(output) = call(registry.clone(), line).await {
+        } else if let Some(output) = in_time(&line, call(registry.clone(), line.clone())).await {
             ids.extend(id_in(&output.text));
         }
     }
+    // Only now: the script itself may let more time pass than a call has.
     for call in beside {
-        call.await.expect("a call does not panic");
+        in_time("a call beside others", call).await.expect("a call does not panic");
     }
+}
+
+async fn in_time<T>(what: &str, call: impl Future<Output = T>) -> T {
+    let answer = tokio::time::timeout(PATIENCE, call).await;
+    answer.unwrap_or_else(|_| panic!("{what} was not answered within {PATIENCE:?}"))
 }
 
 /// What a call made can be named by a later one: `$1` is the id in the first answer that had one.
@@ -79,8 +85,7 @@ async fn call(registry: Arc<Registry>, line: String) -> Option<Output> {
     }
     let (tool, arguments) = line.split_once(' ').unwrap_or((line, "{}"));
     let arguments = serde_json::from_str::<Map<String, Value>>(arguments).ok()?;
-    let answer = tokio::time::timeout(PATIENCE, registry.call(&View::ALL, tool, arguments, context)).await;
-    match answer.unwrap_or_else(|_| panic!("{line} was not answered within {PATIENCE:?}")) {
+    match registry.call(&View::ALL, tool, arguments, context).await {
         Ok(output) => {
             is_well_formed(line, &output);
             Some(output)
