@@ -96,11 +96,11 @@ fn a_key_opens_until_it_is_revoked() {
          4s revoke a1
          4s snapshot",
         &expect![[r#"
-            1s [{"at":"1970-01-01T00:00:01Z","grant":{"admin":false},"id":"a1","name":"laptop","type":"key_created"}]
+            1s [{"type":"key_created","id":"a1","name":"laptop","at":"1970-01-01T00:00:01Z","grant":{"admin":false}}]
             2s is laptop
             2s refused
             2s refused
-            3s [{"at":"1970-01-01T00:00:03Z","id":"a1","type":"key_revoked"}]
+            3s [{"type":"key_revoked","id":"a1","at":"1970-01-01T00:00:03Z"}]
             3s refused
             4s nothing changes
             4s same
@@ -117,11 +117,11 @@ fn a_key_opens_until_it_expires() {
          10s create a2 laptop expires 10s
          10s create a2 laptop expires 11s",
         &expect![[r#"
-            1s [{"at":"1970-01-01T00:00:01Z","expires_at":"1970-01-01T00:00:10Z","grant":{"admin":false},"id":"a1","name":"laptop","type":"key_created"}]
+            1s [{"type":"key_created","id":"a1","name":"laptop","expires_at":"1970-01-01T00:00:10Z","grant":{"admin":false},"at":"1970-01-01T00:00:01Z"}]
             9s is laptop
             10s refused
             10s refused: a key cannot expire at 1970-01-01T00:00:10Z, which is over: give a time to come
-            10s [{"at":"1970-01-01T00:00:10Z","expires_at":"1970-01-01T00:00:11Z","grant":{"admin":false},"id":"a2","name":"laptop","type":"key_created"}]
+            10s [{"type":"key_created","id":"a2","name":"laptop","expires_at":"1970-01-01T00:00:11Z","grant":{"admin":false},"at":"1970-01-01T00:00:10Z"}]
         "#]],
     );
 }
@@ -137,11 +137,11 @@ fn a_name_is_unique_among_live_keys() {
          5s open a2 secret
          6s revoke tablet",
         &expect![[r#"
-            1s [{"at":"1970-01-01T00:00:01Z","grant":{"admin":false},"id":"a1","name":"laptop","type":"key_created"}]
+            1s [{"type":"key_created","id":"a1","name":"laptop","at":"1970-01-01T00:00:01Z","grant":{"admin":false}}]
             2s refused: there is already a key called 'laptop': choose another name, or revoke that one first
-            3s [{"at":"1970-01-01T00:00:03Z","id":"a1","type":"key_revoked"}]
-            4s [{"at":"1970-01-01T00:00:04Z","grant":{"admin":false},"id":"a2","name":"laptop","type":"key_created"}]
-            5s [{"at":"1970-01-01T00:00:05Z","id":"a2","type":"key_revoked"}]
+            3s [{"type":"key_revoked","id":"a1","at":"1970-01-01T00:00:03Z"}]
+            4s [{"type":"key_created","id":"a2","name":"laptop","at":"1970-01-01T00:00:04Z","grant":{"admin":false}}]
+            5s [{"type":"key_revoked","id":"a2","at":"1970-01-01T00:00:05Z"}]
             5s refused
             6s refused: there is no key 'tablet'
         "#]],
@@ -157,7 +157,7 @@ fn an_id_and_a_name_never_mean_two_keys() {
          4s create laptop tablet
          5s create a5 a5",
         &expect![[r#"
-            1s [{"at":"1970-01-01T00:00:01Z","grant":{"admin":false},"id":"a1","name":"laptop","type":"key_created"}]
+            1s [{"type":"key_created","id":"a1","name":"laptop","at":"1970-01-01T00:00:01Z","grant":{"admin":false}}]
             2s refused: there is already a key called 'a1': choose another name, or revoke that one first
             3s refused: there is already a key with the id 'a1'
             4s refused: there is already a key with the id 'laptop'
@@ -175,7 +175,7 @@ fn a_key_that_opens_nothing_or_cannot_be_named_is_refused() {
          4s create a2 a/b
          5s create a2 owner",
         &expect![[r#"
-            1s [{"at":"1970-01-01T00:00:01Z","grant":{"admin":true,"projects":["shop","site"],"toolsets":["coordination"]},"id":"a1","name":"ci","type":"key_created"}]
+            1s [{"type":"key_created","id":"a1","name":"ci","at":"1970-01-01T00:00:01Z","grant":{"projects":["shop","site"],"toolsets":["coordination"],"admin":true}}]
             2s refused: a name in the list of projects has 0 bytes, it must have 1 to 4096
             3s refused: a key for no toolsets at all would open nothing: name some, or leave the list out to allow all
             4s refused: 'a/b' cannot name a key: a name is 1 to 64 characters of A-Z a-z 0-9 _ . @ -
