@@ -67,6 +67,8 @@ pub enum Faults {
         rates: Rates,
         /// Whether everything is much more likely for the moment.
         storm: bool,
+        /// Whether nothing can be read for the moment.
+        blind: bool,
     },
     /// One crash.
     Crash(CrashAt),
@@ -87,11 +89,11 @@ enum Fate {
 impl Faults {
     /// Random faults from `seed`.
     pub fn random(seed: u64, rates: Rates) -> Self {
-        Self::Random { rng: Box::new(StdRng::seed_from_u64(seed)), rates, storm: false }
+        Self::Random { rng: Box::new(StdRng::seed_from_u64(seed)), rates, storm: false, blind: false }
     }
 
     fn roll(&mut self, rate: impl FnOnce(&Rates) -> f64) -> bool {
-        let Self::Random { rng, rates, storm } = self else { return false };
+        let Self::Random { rng, rates, storm, .. } = self else { return false };
         let rate = rate(rates) * if *storm { 8.0 } else { 1.0 };
         rate > 0.0 && rng.random_bool(rate.min(0.7))
     }
@@ -209,6 +211,13 @@ impl Store {
     pub fn set_storm(&self, storms: bool) {
         if let Faults::Random { storm, .. } = &mut self.state().faults {
             *storm = storms;
+        }
+    }
+
+    /// From now on, or for the moment, nothing can be read.
+    pub fn set_blind(&self, blinds: bool) {
+        if let Faults::Random { blind, .. } = &mut self.state().faults {
+            *blind = blinds;
         }
     }
 
@@ -339,7 +348,11 @@ impl SimJournal {
 
     async fn readable(&self) -> Result<(), ReadError> {
         self.pass().await;
-        if self.store.state().faults.roll(|rates| rates.read_error) {
+        let fails = {
+            let faults = &mut self.store.state().faults;
+            matches!(faults, Faults::Random { blind: true, .. }) || faults.roll(|rates| rates.read_error)
+        };
+        if fails {
             self.store.trace.note(format_args!("{} cannot read", self.node));
             return Err(ReadError::Unavailable(BackendError::new("simulated: read error")));
         }

@@ -5,6 +5,7 @@
 //! happened may have.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -216,6 +217,69 @@ impl Ledger {
         let stamp: i64 = digits.replace('.', "").parse().ok()?;
         let message = self.messages.get(&stamp).filter(|message| message.from == from)?;
         if response { message.question.as_ref()?.answer.as_deref() } else { Some(&message.content) }
+    }
+
+    /// Whether the state of a node says what the books say: who is here with which letters and todos, who holds what, who
+    /// waits, and what is defined.
+    pub fn agrees_with(&self, state: &Value) -> Result<(), Broken> {
+        let differs = |what: &str, booked: &dyn fmt::Debug, live: &Value| {
+            Err(format!("both readings of the journal agree: {what} are {booked:?}, live {live}"))
+        };
+        let empty = serde_json::Map::new();
+        let map = |value: &Value| value.as_object().unwrap_or(&empty).clone();
+        let agents = map(&state["agents"]);
+        if agents.len() != self.inboxes.len() {
+            return differs("the agents", &self.inboxes.keys(), &state["agents"]);
+        }
+        for (session, inbox) in &self.inboxes {
+            let agent = &state["agents"][session];
+            let live: Vec<Item> =
+                agent["inbox"]["items"].as_array().into_iter().flatten().map(item).collect();
+            if agent.is_null() || live != *inbox {
+                return differs(&format!("the letters of {session}"), inbox, &agent["inbox"]);
+            }
+            let todos = self.todos.get(session);
+            let todos =
+                todos.into_iter().flatten().map(|(id, (text, status))| (*id, text.as_str(), status.as_str()));
+            let live = agent["todos"].as_array().into_iter().flatten();
+            if !todos
+                .clone()
+                .eq(live.map(|todo| (stamp(todo, "id"), text(todo, "text"), text(todo, "status"))))
+            {
+                return differs(
+                    &format!("the todos of {session}"),
+                    &todos.collect::<Vec<_>>(),
+                    &agent["todos"],
+                );
+            }
+        }
+        let locks = &state["locks"];
+        let mut held = map(&locks["files"]);
+        held.extend(map(&locks["patterns"]));
+        let same = |(scope, hold): (&String, &Hold)| {
+            let lock = &held.get(scope).unwrap_or(&Value::Null);
+            lock["session"] == hold.session.as_str()
+                && lock["token"] == hold.token
+                && lock["claim_by"].is_null() != hold.unclaimed
+        };
+        if held.len() != self.held.len() || !self.held.iter().all(same) {
+            return differs("the locks", &self.held, locks);
+        }
+        let line = map(&locks["line"]);
+        let same = |(ticket, place): (&i64, &Place)| {
+            line.get(&ticket.to_string()).is_some_and(|waiter| waiter["session"] == place.session.as_str())
+        };
+        if line.len() != self.line.len() || !self.line.iter().all(same) {
+            return differs("those in the line", &self.line, &locks["line"]);
+        }
+        let interfaces = map(&state["interfaces"]);
+        let same = |(name, definition): (&String, &String)| {
+            interfaces.get(name).is_some_and(|interface| interface["definition"] == definition.as_str())
+        };
+        if interfaces.len() != self.interfaces.len() || !self.interfaces.iter().all(same) {
+            return differs("the interfaces", &self.interfaces, &state["interfaces"]);
+        }
+        Ok(())
     }
 
     /// Puts the entry `seq` into the books, and says which rules it breaks.

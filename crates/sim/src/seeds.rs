@@ -52,7 +52,7 @@ pub fn run_one(seed: u64, shown: bool) -> world::Summary {
             let _ = writeln!(
                 std::io::stderr(),
                 "\nseed {seed} broke a rule. To see it again, line by line:\n    \
-                 SWITCHBOARD_SIM_SEED={seed} cargo nextest run -p switchboard-sim --no-capture seeds\n"
+                 SWITCHBOARD_SIM_SEED={seed} cargo nextest run -p switchboard-sim --test seeds --no-capture\n"
             );
             resume_unwind(panic)
         }

@@ -51,6 +51,10 @@ struct Plan {
     /// By how much at most, in seconds.
     clock_jump: i64,
     storm: f64,
+    /// Somebody waits all the time. A stream that nobody waits for leaves memory now and then.
+    observed: bool,
+    /// Nothing can be read for a while, and some of the nodes are stopped meanwhile.
+    blackout: f64,
 }
 
 impl Plan {
@@ -105,6 +109,8 @@ impl Plan {
             clock: rate(rng, 0.06),
             clock_jump: *[2, 60, 3_600].choose(rng).expect("some"),
             storm: rate(rng, 0.03),
+            observed: rng.random_bool(0.5),
+            blackout: rate(rng, 0.05),
         }
     }
 }
@@ -294,6 +300,8 @@ impl World {
             ended.expect("a call does not panic");
             self.check();
         }
+        // What is being stopped has ended by then.
+        sleep(Duration::from_secs(30)).await;
     }
 
     /// What goes wrong beside the journal.
@@ -305,12 +313,11 @@ impl World {
                 self.trace.note(format_args!("{} is killed", node.label));
                 node.dead.cancel();
             } else {
-                self.trace.note(format_args!("{} is stopped", node.label));
-                tokio::spawn(async move {
-                    let _ = timeout(Duration::from_secs(20), node.service.exchange().stop()).await;
-                    node.dead.cancel();
-                });
+                self.stop(node);
             }
+        }
+        if rng.random_bool(self.plan.blackout) {
+            self.black_out(rng);
         }
         if rng.random_bool(self.plan.clock) {
             let clock = &self.slots[slot].clock;
@@ -335,6 +342,32 @@ impl World {
                 self.restart(index);
             }
         }
+    }
+
+    /// Lets a node end in good order, as far as it can.
+    fn stop(&self, node: Arc<Node>) {
+        self.trace.note(format_args!("{} is stopped", node.label));
+        tokio::spawn(async move {
+            let _ = timeout(Duration::from_secs(20), node.service.exchange().stop()).await;
+            node.dead.cancel();
+        });
+    }
+
+    fn black_out(self: &Arc<Self>, rng: &mut StdRng) {
+        self.trace.note(format_args!("nothing can be read"));
+        self.store.set_blind(true);
+        let until_stop = Duration::from_millis(rng.random_range(0..1_500));
+        let stops = rng.random_bool(0.5).then(|| rng.random_range(0..self.slots.len()));
+        let until_end = Duration::from_millis(rng.random_range(0..2_000));
+        let world = self.clone();
+        tokio::spawn(async move {
+            sleep(until_stop).await;
+            if let Some(slot) = stops.filter(|_| !world.store.is_healed()) {
+                world.stop(world.node(slot));
+            }
+            sleep(until_end).await;
+            world.store.set_blind(false);
+        });
     }
 
     /// Starts a new node in the place of one that crashed.
@@ -393,7 +426,8 @@ impl World {
 
     /// Makes a call until it is answered, as far as a careful client may.
     async fn insist(self: &Arc<Self>, mut rng: StdRng, call: Call, fate: Arc<Mutex<Fate>>) {
-        let home = call.session.as_str().len() + rng.random_range(0..3);
+        // An agent mostly talks to the same node.
+        let home = AGENTS.iter().position(|known| *known == call.session.as_str()).unwrap_or(0);
         for attempt in 0.. {
             sleep(Duration::from_millis(rng.random_range(0..3))).await;
             let slot = if rng.random_bool(0.7) { home } else { rng.random_range(0..3) } % self.slots.len();
@@ -517,6 +551,7 @@ impl World {
                     biased;
                     () = node.dead.cancelled() => {}
                     () = world.follow(&node, &project) => {}
+                    () = world.wait_for_ever(&node, &project) => {}
                 }
             });
         }
@@ -546,6 +581,29 @@ impl World {
             }
             sleep(Duration::from_secs(1)).await;
         }
+    }
+
+    /// Whoever waits for a condition sees only states that the journal holds, each after the one it saw before.
+    async fn wait_for_ever(&self, node: &Node, project: &Name) {
+        let stream = Coordination::stream(project);
+        let shadow = Arc::new(Mutex::new(Shadow::new(&self.plan.settings)));
+        while self.plan.observed {
+            let from = self.store.head(&stream);
+            let (store, of, shadow) = (self.store.clone(), stream.clone(), shadow.clone());
+            let sees = move |project: &Project| {
+                let state = serde_json::to_string(project).expect("a state is JSON");
+                let head = store.head(&of);
+                let seen = lock(&shadow)
+                    .equals_live_state(&state, from, head, |seq| store.entry(&of, seq).expect("an entry"));
+                seen.err()
+            };
+            if let Ok(rule) = node.service.exchange().wait_for(&stream, sees).await {
+                self.broken(format!("who waits sees what is durable: {rule} ({project} of {})", node.label));
+                return;
+            }
+            sleep(Duration::from_secs(1)).await;
+        }
+        std::future::pending().await
     }
 
     // ---- at every step -------------------------------------------------------------------------------------------
@@ -583,6 +641,13 @@ impl World {
         // Alone, a node knows all that is written. Among others, all that was written when it was asked.
         let from = if self.plan.nodes == 1 { to } else { from };
         *lock(&self.audits) += 1;
+        self.store.ledger(&stream, |ledger| {
+            if from == to && ledger.seq() == to {
+                ledger.agrees_with(&serde_json::from_str(&live).expect("a state is JSON"))
+            } else {
+                Ok(())
+            }
+        })?;
         let mut shadows = lock(&self.shadows);
         let shadow = shadows.entry(project.clone()).or_insert_with(|| Shadow::new(&self.plan.settings));
         shadow.equals_live_state(&live, from, to, |seq| self.store.entry(&stream, seq).expect("an entry"))

@@ -1,5 +1,7 @@
 //! `switchboard events`
 
+use std::time::Duration;
+
 use ::http::Method;
 use ::http::header::{ACCEPT, HeaderValue};
 use futures::StreamExt as _;
@@ -10,6 +12,9 @@ use crate::cli::{self, block_on};
 use crate::http::{escape, refusal};
 use crate::output::{self, Style};
 use crate::{Failure, running};
+
+/// How long after its end a stream is taken up again.
+const RESUME_AFTER: Duration = Duration::from_millis(250);
 
 /// Follow what happens in a stream, until interrupted.
 ///
@@ -56,6 +61,7 @@ pub(crate) fn run(context: &cli::Context, arguments: Args) -> Result<(), Failure
                     Some(news) => say_news(news, &event.data),
                 }
             }
+            tokio::time::sleep(RESUME_AFTER).await;
         }
     })
 }
