@@ -10,7 +10,7 @@ use tokio::task::LocalSet;
 use crate::client::{Client, expect_success};
 use crate::report::{figure, heading, median, millis, note, percentile, rate, target};
 use crate::server::{Server, data_dir};
-use crate::{Pace, report};
+use crate::{FULL_PACE, Pace, report};
 
 /// Agents that share a project: their messages go to each other, and each lists all of them.
 const TEAM: usize = 8;
@@ -46,15 +46,7 @@ pub(crate) fn run(pace: Pace) {
     figure("this disk: append 4 KiB and fdatasync, median", &millis(sync));
     let server = Server::start(data.path());
     for connections in [1, 16, 64] {
-        let mut measured: [Vec<Measured>; 2] = [Vec::new(), Vec::new()];
-        for _ in 0..pace.rounds {
-            // Turn about, so that what else the machine does meets both alike.
-            for (mix, results) in [Mix::Echo, Mix::Team].into_iter().zip(&mut measured) {
-                results.push(measure(&server, mix, connections, pace));
-            }
-        }
-        let [echo, team] = measured;
-        compare(connections, &echo, &team, sync);
+        compare(&server, connections, pace, sync);
     }
     let writes = measure(&server, Mix::Writes, 64, pace);
     figure("64 connections, only writes", &rate(writes.per_second));
@@ -62,13 +54,17 @@ pub(crate) fn run(pace: Pace) {
 
 /// One mix at 64 connections for ten seconds: for whoever looks at the server with a profiler meanwhile.
 pub(crate) fn sustain(mix: &str) {
+    let data = data_dir();
     let mix = match mix {
         "echo" => Mix::Echo,
         "team" => Mix::Team,
         "writes" => Mix::Writes,
-        other => panic!("there is no mix '{other}': echo, team or writes"),
+        "both" => {
+            let sync = sync_time(data.path());
+            return compare(&Server::start(data.path()), 64, FULL_PACE, sync);
+        }
+        other => panic!("there is no mix '{other}': echo, team, writes, or both turn about"),
     };
-    let data = data_dir();
     let server = Server::start(data.path());
     let pace = Pace { warm_up: Duration::from_secs(1), measure: Duration::from_secs(10), rounds: 1 };
     let measured = measure(&server, mix, 64, pace);
@@ -77,7 +73,15 @@ pub(crate) fn sustain(mix: &str) {
     figure("64 connections, server CPU per call", &format!("{cpu:.1} us"));
 }
 
-fn compare(connections: usize, echo: &[Measured], team: &[Measured], sync: Duration) {
+fn compare(server: &Server, connections: usize, pace: Pace, sync: Duration) {
+    let mut measured: [Vec<Measured>; 2] = [Vec::new(), Vec::new()];
+    for _ in 0..pace.rounds {
+        // Turn about, so that what else the machine does meets both alike.
+        for (mix, results) in [Mix::Echo, Mix::Team].into_iter().zip(&mut measured) {
+            results.push(measure(server, mix, connections, pace));
+        }
+    }
+    let [echo, team] = &measured;
     let of =
         |measured: &[Measured], value: fn(&Measured) -> f64| median(measured.iter().map(value).collect());
     let (ceiling, durable) = (of(echo, |m| m.per_second), of(team, |m| m.per_second));
@@ -103,7 +107,10 @@ fn compare(connections: usize, echo: &[Measured], team: &[Measured], sync: Durat
             );
         }
         64 => {
-            let share = durable / ceiling;
+            // Of neighbours in time, since the speed of a shared machine drifts.
+            let shares =
+                echo.iter().zip(team).map(|(echo, team)| team.per_second / echo.per_second).collect();
+            let share = median(shares);
             target(
                 "64 connections, mix as a share of echo",
                 &format!("{share:.2}"),

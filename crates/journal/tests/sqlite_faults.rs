@@ -445,14 +445,17 @@ async fn what_another_program_wrote_is_a_conflict_and_not_overwritten() {
     journal.append(&shop, Seq::START, payload("first")).await.unwrap();
     let shell = rusqlite::Connection::open(dir.join("journal.db")).unwrap();
     shell.execute("insert into entries (stream, seq, payload) values (1, 2, '\"smuggled\"')", []).unwrap();
+    let refused = journal.append(&shop, Seq::new(1), payload("second")).await;
+    assert!(matches!(refused, Err(AppendError::Conflict { actual, .. }) if actual == Seq::new(2)));
+    journal.append(&shop, Seq::new(2), payload("third")).await.unwrap();
+    shell.execute("insert into entries (stream, seq, payload) values (1, 4, '\"smuggled\"')", []).unwrap();
     let (refused, accepted) = futures::join!(
-        journal.append(&shop, Seq::new(1), payload("second")),
+        journal.append(&shop, Seq::new(3), payload("fourth")),
         journal.append(&mill, Seq::START, payload("first"))
     );
-    assert!(matches!(refused, Err(AppendError::Conflict { actual, .. }) if actual == Seq::new(2)));
+    assert!(matches!(refused, Err(AppendError::Conflict { actual, .. }) if actual == Seq::new(4)));
     accepted.unwrap();
-    journal.append(&shop, Seq::new(2), payload("third")).await.unwrap();
-    assert_eq!(read_all(&journal, &shop).await.len(), 3);
+    assert_eq!(read_all(&journal, &shop).await.len(), 4);
 }
 
 #[tokio::test]

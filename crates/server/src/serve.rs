@@ -201,7 +201,8 @@ async fn accept(
             connections.spawn(turn_away(stream, entrance.app.options.limits.connections));
             continue;
         };
-        let serving = connect(entrance.clone(), stream, stop.clone());
+        // Boxed, since the task would hold it twice over.
+        let serving = Box::pin(connect(entrance.clone(), stream, stop.clone()));
         let abort = abort.clone();
         connections.spawn(async move {
             abort.run_until_cancelled(serving).await;

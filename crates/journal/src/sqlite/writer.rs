@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension as _, Statement};
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Statement};
 use tokio::sync::{oneshot, watch};
 
 use super::SqliteOptions;
@@ -265,8 +265,15 @@ impl<'c> Scribe<'c> {
 
     /// Carries out `group` in one transaction and answers. What is to be continued goes back to `waiting`.
     fn write(&mut self, group: Vec<Job>, waiting: &mut VecDeque<Job>) {
+        let remembers = !self.known.is_empty();
         match self.transact(&group) {
             Ok(outcomes) => self.answer(group, outcomes, waiting),
+            // Another program has written: what was remembered is gone by now, and the file says what is a conflict.
+            Err(Failure::NotWritten(error))
+                if remembers && error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) =>
+            {
+                self.write(group, waiting);
+            }
             Err(Failure::NotWritten(error)) if group.len() > 1 && may_concern_one(&error) => {
                 // One of them is too large for the disk, or meets a damaged page: the others need not suffer for it.
                 for job in group {

@@ -74,7 +74,18 @@ impl ServerHandler for Handler {
         Ok(ListToolsResult::with_all_items(mine.map(|(_, tool)| tool.clone()).collect()))
     }
 
-    async fn call_tool(
+    fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> + Send {
+        // The library nests this future in others, moves the whole several times and keeps it while the call waits.
+        Box::pin(self.answer(request, context))
+    }
+}
+
+impl Handler {
+    async fn answer(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
@@ -91,7 +102,7 @@ impl ServerHandler for Handler {
         };
         let result = match follower {
             None => run(Progress::none()).await,
-            Some(token) => progress::followed(&context.peer, &token, run).await,
+            Some(token) => Box::pin(progress::followed(&context.peer, &token, run)).await,
         };
         result.map(|output| render(output).into()).map_err(|failure| refuse(&failure))
     }
