@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use switchboard_exchange::Decision;
 
 use crate::agent::later;
-use crate::lock::{Lock, Locks};
+use crate::lock::{Lock, Locks, Release};
 use crate::project::{Project, Rule};
 use crate::stamp::Stamp;
 use crate::{Acquired, ChangeType, Event, LockView, Name, Rejection, Scope, Text, TicketId};
@@ -278,7 +278,7 @@ impl Rule for ClaimTicket {
     }
 }
 
-/// Gives a place in the line up.
+/// Gives a place in the line up, and the lock that it was served with if nobody has claimed it yet.
 #[derive(Debug, Clone)]
 pub struct LeaveLine {
     /// Whose place.
@@ -297,10 +297,25 @@ impl Rule for LeaveLine {
 
     fn decide(&self, project: &Project, now: Timestamp) -> Result<Decision<Event, ()>, Rejection> {
         project.agent(&self.session)?;
-        let ticket = TicketId::parse(&self.ticket)
-            .filter(|id| project.locks.line.get(*id).is_some_and(|waiter| waiter.session == self.session))
-            .ok_or_else(|| Rejection::TicketNotFound { ticket: self.ticket.clone() })?;
-        Ok(Decision::event(Event::LineLeft { ticket, at: now }, ()))
+        let locks = &project.locks;
+        let not_found = || Rejection::TicketNotFound { ticket: self.ticket.clone() };
+        let ticket = TicketId::parse(&self.ticket).ok_or_else(not_found)?;
+        if locks.line.get(ticket).is_some_and(|waiter| waiter.session == self.session) {
+            return Ok(Decision::event(Event::LineLeft { ticket, at: now }, ()));
+        }
+        // It may have been served meanwhile: whoever leaves does not know that it holds a lock.
+        let unclaimed = |lock: &&Lock| {
+            lock.ticket == Some(ticket) && lock.session == self.session && lock.claim_by.is_some()
+        };
+        let lock = locks.iter().find(unclaimed).ok_or_else(not_found)?;
+        let released = Event::LockReleased {
+            session: self.session.clone(),
+            scope: lock.scope.clone(),
+            token: lock.token,
+            why: Release::Unclaimed,
+            at: now,
+        };
+        Ok(Decision::event(released, ()))
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use switchboard_access::Access;
 use switchboard_coordination::{Coordination, ServiceOptions, Settings};
 use switchboard_exchange::{Exchange, Options, SystemClock};
-use switchboard_journal::{Journal, MemoryJournal, OpenError, SqliteJournal, SqliteOptions};
+use switchboard_journal::{Journal, MemoryJournal, OpenError, Sharing, SqliteJournal, SqliteOptions};
 use switchboard_tools::Registry;
 
 use crate::config::{Config, JournalUrl};
@@ -81,7 +81,7 @@ fn coordination(config: &Config, journal: &Arc<dyn Journal>) -> Coordination {
         claim_window: config.a2amcp.claim_window.signed(),
         strict_rate_limits: config.a2amcp.strict_rate_limits,
         system_events: config.a2amcp.events,
-        ..Settings::default()
+        shared: journal.sharing() == Sharing::Shared,
     };
     let options = ServiceOptions { status_dir: Some(config.a2amcp.status_dir.clone()) };
     let exchange = Exchange::new(journal.clone(), Arc::new(SystemClock), settings, Options::default());

@@ -380,6 +380,42 @@ fn who_gives_up_lets_the_next_pass() {
 }
 
 #[test]
+fn who_gives_up_after_being_served_gives_the_unclaimed_lock_back() {
+    check(
+        "
+        0s ada registers
+        0s bob registers
+        0s carl registers
+        1s ada acquires src/a.rs
+        2s bob acquires src/a.rs waiting
+        3s carl acquires src/a.rs waiting
+        4s ada releases src/a.rs
+        5s carl leaves ticket-2.000000
+        6s bob leaves ticket-2.000000
+        7s bob leaves ticket-2.000000
+        8s carl claims ticket-3.000000
+        9s carl leaves ticket-3.000000
+        ",
+        &expect![[r#"
+            0s ada: others none [ada registered]
+            0s bob: others ada [bob registered]
+            0s carl: others ada | bob [carl registered]
+            1s ada: granted src/a.rs #1 [ada locks src/a.rs #1]
+            2s bob: waits ticket-2.000000 for src/a.rs, place 1, held by ada src/a.rs [bob lines up for src/a.rs]
+            3s carl: waits ticket-3.000000 for src/a.rs, place 2, held by ada src/a.rs [carl lines up for src/a.rs]
+            4s ada: released [ada loses src/a.rs #1: Released]
+            4s [bob locks src/a.rs #2 claim by 64s]
+            5s carl: refused: 'ticket-2.000000' is no place in a line: it was given up, or its lock was not claimed in time; ask again
+            6s bob: left the line [bob loses src/a.rs #2: Unclaimed]
+            6s [carl locks src/a.rs #3 claim by 66s]
+            7s bob: refused: 'ticket-2.000000' is no place in a line: it was given up, or its lock was not claimed in time; ask again
+            8s carl: granted src/a.rs #3 [src/a.rs claimed]
+            9s carl: refused: 'ticket-3.000000' is no place in a line: it was given up, or its lock was not claimed in time; ask again
+        "#]],
+    );
+}
+
+#[test]
 fn the_places_of_an_agent_that_left_are_gone() {
     check(
         "
