@@ -45,6 +45,8 @@ pub struct RegisterInterface {
 impl RegisterInterface {
     /// The most interfaces of one project.
     const MOST: usize = 10_000;
+    /// The most text in their definitions.
+    const MOST_BYTES: usize = 64 << 20;
 }
 
 impl Rule for RegisterInterface {
@@ -57,12 +59,18 @@ impl Rule for RegisterInterface {
 
     fn decide(&self, project: &Project, now: Timestamp) -> Result<Decision<Event, ()>, Rejection> {
         project.agent(&self.session)?;
+        let full = |limit, remedy| Rejection::Full {
+            what: "the project's list of interfaces".to_owned(),
+            limit,
+            remedy,
+        };
         if project.interfaces.len() >= Self::MOST && !project.interfaces.contains_key(&self.name) {
-            return Err(Rejection::Full {
-                what: "the project's list of interfaces".to_owned(),
-                limit: Self::MOST,
-                remedy: "replace an existing interface instead",
-            });
+            return Err(full(Self::MOST, "replace an existing interface instead"));
+        }
+        let others = project.interfaces.iter().filter(|(name, _)| **name != self.name);
+        let bytes: usize = others.map(|(_, interface)| interface.definition.as_str().len()).sum();
+        if bytes + self.definition.as_str().len() > Self::MOST_BYTES {
+            return Err(full(Self::MOST_BYTES, "replace an existing definition by a shorter one"));
         }
         let mut events = vec![Event::InterfaceRegistered {
             session: self.session.clone(),

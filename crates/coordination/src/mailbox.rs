@@ -12,7 +12,7 @@ use switchboard_exchange::Decision;
 
 use crate::lock::Lock;
 use crate::project::{Project, Rule};
-use crate::question::Question;
+use crate::question::{Answered, Question};
 use crate::stamp::Stamp;
 use crate::{Event, MessageId, Name, Rejection, Text, TicketId};
 
@@ -100,6 +100,15 @@ pub(crate) enum Kind {
 }
 
 impl Message {
+    /// How much text it has, with its answer.
+    fn bytes(&self) -> usize {
+        let answer = match &self.kind {
+            Kind::Question(Question { answer: Some(answer), .. }) => answer.response.as_str().len(),
+            _ => 0,
+        };
+        self.content.as_str().len() + answer
+    }
+
     fn receipt_mut(&mut self, session: &Name) -> Option<&mut Receipt> {
         self.receipts.iter_mut().find(|receipt| receipt.session == *session)
     }
@@ -135,8 +144,12 @@ pub(crate) struct Mail {
     pub(crate) messages: BTreeMap<Stamp, Message>,
     /// The questions whose answer a call waits for, and until when.
     pub(crate) waits: BTreeMap<Stamp, Timestamp>,
+    /// How much text is in the messages and their answers.
+    bytes: usize,
     /// The number of messages at which the ones that are done are sorted out.
     sort_out_at: usize,
+    /// The same, in bytes of text.
+    sort_out_at_bytes: usize,
 }
 
 impl Mail {
@@ -144,27 +157,62 @@ impl Mail {
     pub(crate) const KEPT_FOR: SignedDuration = SignedDuration::from_hours(24);
     /// How many messages that are done are kept for their receipts.
     const KEPT: usize = 1_000;
+    /// How much text they may have.
+    const KEPT_BYTES: usize = 16 << 20;
+    /// The most text in messages that somebody still needs: unread ones, and questions without an answer.
+    const MOST_BYTES: usize = 256 << 20;
+
+    /// Whether there is room for another message.
+    pub(crate) fn check_room(&self, now: Timestamp) -> Result<(), Rejection> {
+        // What is done with makes room as soon as the next message comes.
+        let needed = || self.messages.values().filter(|message| !message.is_done(now)).map(Message::bytes);
+        if self.bytes < Self::MOST_BYTES || needed().sum::<usize>() < Self::MOST_BYTES {
+            return Ok(());
+        }
+        Err(Rejection::Full {
+            what: "the project's mail".to_owned(),
+            limit: Self::MOST_BYTES,
+            remedy: "wait until agents read their messages and answer their questions",
+        })
+    }
 
     fn insert(&mut self, stamp: Stamp, message: Message) {
         let now = message.sent_at;
+        self.bytes += message.bytes();
         self.messages.insert(stamp, message);
-        if self.messages.len() > self.sort_out_at.max(2 * Self::KEPT) {
+        if self.messages.len() > self.sort_out_at.max(2 * Self::KEPT)
+            || self.bytes > self.sort_out_at_bytes.max(2 * Self::KEPT_BYTES)
+        {
             self.sort_out(now);
         }
     }
 
+    pub(crate) fn insert_answer(&mut self, question: Stamp, answer: Answered) {
+        let Some(message) = self.messages.get_mut(&question) else { return };
+        self.bytes -= message.bytes();
+        if let Kind::Question(question) = &mut message.kind {
+            question.answer = Some(answer);
+        }
+        self.bytes += message.bytes();
+    }
+
     fn sort_out(&mut self, now: Timestamp) {
-        let done = self.messages.values().filter(|message| message.is_done(now)).count();
-        let mut too_many = done.saturating_sub(Self::KEPT);
+        let done = self.messages.values().filter(|message| message.is_done(now));
+        let (count, bytes) = done.fold((0, 0), |(count, bytes), message| (count + 1, bytes + message.bytes()));
+        let mut too_many = usize::saturating_sub(count, Self::KEPT);
+        let mut too_large = usize::saturating_sub(bytes, Self::KEPT_BYTES);
         self.messages.retain(|_, message| {
             if !message.is_done(now) {
                 return true;
             }
-            let gone = too_many > 0 || message.is_old(now);
+            let gone = too_many > 0 || too_large > 0 || message.is_old(now);
             too_many = too_many.saturating_sub(1);
+            too_large = too_large.saturating_sub(message.bytes());
             !gone
         });
+        self.bytes = self.messages.values().map(Message::bytes).sum();
         self.sort_out_at = self.messages.len() + Self::KEPT;
+        self.sort_out_at_bytes = self.bytes + Self::KEPT_BYTES;
     }
 
     pub(crate) fn open_waits(&self) -> impl Iterator<Item = Stamp> {
@@ -288,6 +336,7 @@ impl Rule for SendMessage {
         if to.is_empty() {
             return Ok(Decision::unchanged(Sent { id: None, recipients: 0 }));
         }
+        project.mail.check_room(now)?;
         let id = MessageId { from: self.session.clone(), stamp: Stamp::next(now, project.last_stamp) };
         let sent = Sent { id: Some(id.clone()), recipients: to.len() };
         let event = Event::MessageSent {

@@ -98,6 +98,7 @@ impl Rule for Ask {
             return Err(Rejection::RateLimited { what: "max 100 queries per minute", retry_after_seconds });
         }
         addressee.inbox.check_room(&self.to)?;
+        project.mail.check_room(now)?;
         let id = MessageId { from: self.from.clone(), stamp: Stamp::next(now, project.last_stamp) };
         let event = Event::QuestionAsked {
             id: id.clone(),
@@ -343,9 +344,7 @@ impl Project {
     }
 
     pub(crate) fn apply_answered(&mut self, id: Stamp, response: &Text, at: Timestamp) {
-        if let Some(question) = self.question_mut(id) {
-            question.answer = Some(Answered { response: response.clone(), at, delivered_at: None });
-        }
+        self.mail.insert_answer(id, Answered { response: response.clone(), at, delivered_at: None });
         if !self.mail.waits.contains_key(&id) {
             self.post_answer(id);
         }

@@ -86,6 +86,8 @@ pub struct AddTodo {
 impl AddTodo {
     /// The most todos of one agent.
     const MOST: usize = 10_000;
+    /// The most text in them.
+    const MOST_BYTES: usize = 16 << 20;
 }
 
 impl Rule for AddTodo {
@@ -97,12 +99,17 @@ impl Rule for AddTodo {
     }
 
     fn decide(&self, project: &Project, now: Timestamp) -> Result<Decision<Event, TodoId>, Rejection> {
-        if project.agent(&self.session)?.todos.len() >= Self::MOST {
-            return Err(Rejection::Full {
-                what: format!("the todo list of '{}'", self.session),
-                limit: Self::MOST,
-                remedy: "register again to begin a new list",
-            });
+        let todos = &project.agent(&self.session)?.todos;
+        let full = |limit| Rejection::Full {
+            what: format!("the todo list of '{}'", self.session),
+            limit,
+            remedy: "register again to begin a new list",
+        };
+        if todos.len() >= Self::MOST {
+            return Err(full(Self::MOST));
+        }
+        if todos.iter().map(|todo| todo.text.as_str().len()).sum::<usize>() >= Self::MOST_BYTES {
+            return Err(full(Self::MOST_BYTES));
         }
         let id = TodoId(Stamp::next(now, project.last_stamp));
         let event = Event::TodoAdded {

@@ -165,6 +165,98 @@ fn an_agent_has_at_most_ten_thousand_todos() {
 }
 
 #[test]
+fn the_todos_of_an_agent_have_sixteen_mebibytes_of_text() {
+    check(
+        "
+        0s ada registers
+        1s 16x ada adds x*1048576
+        2s ada adds x
+        3s ada registers
+        3s ada adds x
+        ",
+        &expect![[r#"
+            0s ada: others none [ada registered]
+            1s (16 times) ada: added todo-1.000015 [todo of ada]
+            2s ada: refused: the todo list of 'ada' is full (16777216): register again to begin a new list
+            3s ada: others none [ada registered]
+            3s ada: added todo-3.000000 [todo of ada]
+        "#]],
+    );
+}
+
+/// Read and not answered, so that no inbox is full.
+#[test]
+fn the_mail_that_is_needed_has_at_most_256_mebibytes_of_text() {
+    check(
+        "
+        0s settings heartbeat 48h
+        0s ada registers
+        0s bob registers
+        1s 64x ada asks bob x*1048576 type api
+        2s bob takes
+        61s 64x ada asks bob x*1048576 type api
+        62s bob takes
+        121s 64x ada asks bob x*1048576 type api
+        122s bob takes
+        181s 64x ada asks bob x*1048576 type api
+        182s bob takes
+        183s ada asks bob x type api
+        183s bob sends x
+        184s bob answers ada-1.000000 done
+        185s ada collects ada-1.000000
+        186s bob sends x
+        86460s bob sends x
+        ",
+        &expect![[r#"
+            0s ada: others none [ada registered]
+            0s bob: others ada [bob registered]
+            1s (64 times) ada: asked ada-1.000063 [question to bob]
+            2s bob: 64 items: ada-1.000000 (api?) '<1048576 bytes>' … ada-1.000063 (api?) '<1048576 bytes>' [64 read by bob]
+            61s (64 times) ada: asked ada-61.000063 [question to bob]
+            62s bob: 64 items: ada-61.000000 (api?) '<1048576 bytes>' … ada-61.000063 (api?) '<1048576 bytes>' [64 read by bob]
+            121s (64 times) ada: asked ada-121.000063 [question to bob]
+            122s bob: 64 items: ada-121.000000 (api?) '<1048576 bytes>' … ada-121.000063 (api?) '<1048576 bytes>' [64 read by bob]
+            181s (64 times) ada: asked ada-181.000063 [question to bob]
+            182s bob: 64 items: ada-181.000000 (api?) '<1048576 bytes>' … ada-181.000063 (api?) '<1048576 bytes>' [64 read by bob]
+            183s ada: refused: the project's mail is full (268435456): wait until agents read their messages and answer their questions
+            183s bob: refused: the project's mail is full (268435456): wait until agents read their messages and answer their questions
+            184s bob: answered ada [question answered]
+            185s ada: answer 'done' of 184s [answer delivered]
+            186s bob: sent bob-186.000000 to 1 [message to ada]
+            86460s bob: sent bob-86460.000000 to 1 [message to ada · bob seen]
+        "#]],
+    );
+}
+
+#[test]
+fn receipts_are_kept_for_sixteen_mebibytes_of_text() {
+    check(
+        "
+        0s ada registers
+        0s bob registers
+        1s 33x ada sends x*1048576
+        2s bob takes
+        3s messages limit 100
+        4s 17x ada sends x*1048576
+        5s bob takes
+        6s ada sends x
+        7s messages limit 100
+        ",
+        &expect![[r#"
+            0s ada: others none [ada registered]
+            0s bob: others ada [bob registered]
+            1s (33 times) ada: sent ada-1.000032 to 1 [message to bob]
+            2s bob: 33 items: ada-1.000000 (to all, info) '<1048576 bytes>' … ada-1.000032 (to all, info) '<1048576 bytes>' [33 read by bob]
+            3s 33 items: ada-1.000032 stored 1s, bob delivered 2s read 2s … ada-1.000000 stored 1s, bob delivered 2s read 2s
+            4s (17 times) ada: sent ada-4.000016 to 1 [message to bob]
+            5s bob: 17 items: ada-4.000000 (to all, info) '<1048576 bytes>' … ada-4.000016 (to all, info) '<1048576 bytes>' [17 read by bob]
+            6s ada: sent ada-6.000000 to 1 [message to bob]
+            7s 34 items: ada-6.000000 stored 6s, bob … ada-1.000017 stored 1s, bob delivered 2s read 2s
+        "#]],
+    );
+}
+
+#[test]
 fn a_notice_is_shortened_to_what_a_text_holds() {
     check(
         "
