@@ -198,7 +198,8 @@ impl Mail {
 
     fn sort_out(&mut self, now: Timestamp) {
         let done = self.messages.values().filter(|message| message.is_done(now));
-        let (count, bytes) = done.fold((0, 0), |(count, bytes), message| (count + 1, bytes + message.bytes()));
+        let (count, bytes) =
+            done.fold((0, 0), |(count, bytes), message| (count + 1, bytes + message.bytes()));
         let mut too_many = usize::saturating_sub(count, Self::KEPT);
         let mut too_large = usize::saturating_sub(bytes, Self::KEPT_BYTES);
         self.messages.retain(|_, message| {
