@@ -587,7 +587,10 @@ impl World {
     async fn wait_for_ever(&self, node: &Node, project: &Name) {
         let stream = Coordination::stream(project);
         let shadow = Arc::new(Mutex::new(Shadow::new(&self.plan.settings)));
-        while self.plan.observed {
+        if !self.plan.observed {
+            return std::future::pending().await;
+        }
+        loop {
             let from = self.store.head(&stream);
             let (store, of, shadow) = (self.store.clone(), stream.clone(), shadow.clone());
             let sees = move |project: &Project| {
@@ -603,7 +606,6 @@ impl World {
             }
             sleep(Duration::from_secs(1)).await;
         }
-        std::future::pending().await
     }
 
     // ---- at every step -------------------------------------------------------------------------------------------

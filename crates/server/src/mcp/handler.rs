@@ -91,10 +91,15 @@ impl Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let parts = context.extensions.get::<Parts>();
-        let mut call = Context::new(self.caller(parts)?);
-        call.command_id = command_id(&context, parts)?;
-        call.cancelled = context.ct.child_token();
-        let follower = follower(&context, parts);
+        let follower = follower(&context, parts).map(|token| (context.peer.clone(), token));
+        let mut call = Context {
+            caller: self.caller(parts)?,
+            command_id: command_id(&context, parts)?,
+            cancelled: context.ct.child_token(),
+            progress: Progress::none(),
+        };
+        // The rest of the request need not be kept while the call waits.
+        drop(context);
         let arguments = request.arguments.unwrap_or_default();
         let run = |progress| {
             call.progress = progress;
@@ -102,7 +107,7 @@ impl Handler {
         };
         let result = match follower {
             None => run(Progress::none()).await,
-            Some(token) => Box::pin(progress::followed(&context.peer, &token, run)).await,
+            Some((peer, token)) => Box::pin(progress::followed(&peer, &token, run)).await,
         };
         result.map(|output| render(output).into()).map_err(|failure| refuse(&failure))
     }
