@@ -259,6 +259,8 @@ fn nearest<'a>(name: &str, known: impl Iterator<Item = (&'a str, &'a str)>) -> S
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn inputs(
@@ -358,5 +360,65 @@ mod tests {
         let missing = Inputs { file: Some("/nowhere/config.toml".into()), ..Inputs::default() };
         let failure = missing.resolve().unwrap_err().to_string();
         assert!(failure.starts_with("cannot read the file '/nowhere/config.toml'"), "{failure}");
+    }
+
+    /// Values of options as people, programs and mistakes write them.
+    fn written_value() -> impl Strategy<Value = String> {
+        let pieces = prop::sample::select(vec![
+            "",
+            "0",
+            "-1",
+            "1",
+            "true",
+            "\"\"",
+            "\"1m\"",
+            "\"99999999999999999999d\"",
+            "\"-5s\"",
+            "\"1e400\"",
+            "1e308",
+            "nan",
+            "9223372036854775807",
+            "\"16EiB\"",
+            "\"1.5MiB\"",
+            "\"127.0.0.1:4100=all\"",
+            "\"[::1]:0=a2amcp+x\"",
+            "\"=\"",
+            "\":\"",
+            "\"sqlite:\"",
+            "\"\\u0000\"",
+            "\"é\"",
+            "[]",
+            "[[]]",
+            "{}",
+            "[\"0.0.0.0:1\", 2]",
+            "{ a = { b = 1 } }",
+            "1979-05-27T07:32:00Z",
+            "\"",
+            "[",
+            "\"http://\"",
+        ]);
+        prop_oneof![4 => pieces.prop_map(str::to_owned), 1 => "\\PC{0,24}"]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn whatever_is_written_is_a_configuration_or_an_error(
+            file in prop::collection::vec((0..specs().len(), written_value()), 0..4),
+            before in "\\PC{0,8}|\\[[a-z0-9.]{1,12}\\]|",
+            variables in prop::collection::vec((0..specs().len(), written_value()), 0..3),
+        ) {
+            let lines = file.iter().map(|(option, value)| format!("{} = {value}", specs()[*option].key));
+            let text = std::iter::once(before).chain(lines).collect::<Vec<_>>().join("\n");
+            let (_dir, mut inputs) = inputs(&text, &[], &[]);
+            for (option, value) in &variables {
+                let name = format!("{PREFIX}{}", specs()[*option].key.replace('.', "_").to_uppercase());
+                inputs.environment.insert(name, value.trim_matches('"').to_owned());
+            }
+            if let Err(failure) = inputs.resolve() {
+                prop_assert!(!failure.to_string().is_empty());
+            }
+        }
     }
 }
