@@ -145,10 +145,12 @@ pub(crate) struct Mail {
     /// The questions whose answer a call waits for, and until when.
     pub(crate) waits: BTreeMap<Stamp, Timestamp>,
     /// How much text is in the messages and their answers.
+    #[serde(default)]
     bytes: usize,
     /// The number of messages at which the ones that are done are sorted out.
     sort_out_at: usize,
     /// The same, in bytes of text.
+    #[serde(default)]
     sort_out_at_bytes: usize,
 }
 
@@ -189,7 +191,8 @@ impl Mail {
 
     pub(crate) fn insert_answer(&mut self, question: Stamp, answer: Answered) {
         let Some(message) = self.messages.get_mut(&question) else { return };
-        self.bytes -= message.bytes();
+        // A snapshot from before texts were counted says none.
+        self.bytes = self.bytes.saturating_sub(message.bytes());
         if let Kind::Question(question) = &mut message.kind {
             question.answer = Some(answer);
         }
