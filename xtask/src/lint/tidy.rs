@@ -13,8 +13,15 @@ use crate::{Failure, Outcome};
 const LAYERS: &[&[&str]] = &[
     &["switchboard-journal"],
     &["switchboard-exchange"],
-    &["switchboard-coordination", "switchboard-access"],
+    &[
+        "switchboard-coordination",
+        "switchboard-access",
+        "switchboard-schedule",
+        "switchboard-bus",
+        "switchboard-letta",
+    ],
     &["switchboard-tools"],
+    &["switchboard-targets"],
     &["switchboard-server"],
     &["switchboard"],
 ];

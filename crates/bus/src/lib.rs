@@ -1,0 +1,1 @@
+//! Published events by topic, kept for a while, resumable.

@@ -1,0 +1,1 @@
+//! Where wake-up calls go: one file per kind of target.
