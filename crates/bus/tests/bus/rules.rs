@@ -1,7 +1,5 @@
 //! What the machine decides, as scripts of commands and what comes of them.
 
-#![allow(clippy::unwrap_used, reason = "test helpers, too, say that something is there by taking it")]
-
 use std::fmt::Write as _;
 
 use expect_test::{Expect, expect};
