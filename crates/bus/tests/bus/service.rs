@@ -53,7 +53,7 @@ async fn readers_get_what_matches_in_order(journal: Arc<impl Journal>) {
     assert_eq!(shown(&read_all(&bus, "a.*", 0, 100).await), ["1 a.x 1", "3 a.y 3", "4 a.x 4"]);
     assert_eq!(shown(&read_all(&bus, "a.x", 1, 100).await), ["4 a.x 4"]);
     let either = Filter::any_of([Pattern::new("b").unwrap(), Pattern::new("a.y").unwrap()]).unwrap();
-    let page = bus.read(&either, at(0), limit(10)).await.unwrap();
+    let page = bus.read(&either, Some(at(0)), limit(10)).await.unwrap();
     assert_eq!(shown(&page.events), ["2 b 2", "3 a.y 3"]);
     assert_eq!((page.next, page.more, page.missed), (Position::new(4), false, None));
 }
@@ -63,13 +63,13 @@ async fn a_page_ends_at_its_limit_and_the_next_goes_on_there(journal: Arc<impl J
     for first in [0, 3, 6] {
         bus.publish((first..first + 3).map(|data| event("a", data)).collect()).await.unwrap();
     }
-    let page = bus.read(&filter("a"), at(0), limit(4)).await.unwrap();
+    let page = bus.read(&filter("a"), Some(at(0)), limit(4)).await.unwrap();
     assert_eq!((page.events.len(), page.next, page.more), (4, Position::new(4), true));
     let page = bus.read(&filter("a"), Some(page.next), limit(5)).await.unwrap();
     assert_eq!((page.events.len(), page.next, page.more), (5, Position::new(9), false));
     let large = Data::json(format!("\"{}\"", "x".repeat(200 << 10))).unwrap();
     bus.publish(vec![NewEvent::new(Topic::new("large").unwrap(), large); 12]).await.unwrap();
-    let page = bus.read(&filter("large"), at(0), limit(1_000)).await.unwrap();
+    let page = bus.read(&filter("large"), Some(at(0)), limit(1_000)).await.unwrap();
     assert_eq!((page.events.len(), page.more), (6, true), "a page also ends after a mebibyte");
     assert_eq!(read_all(&bus, "large", 0, 1_000).await.len(), 12);
 }
@@ -77,9 +77,9 @@ async fn a_page_ends_at_its_limit_and_the_next_goes_on_there(journal: Arc<impl J
 async fn a_reader_ahead_of_the_bus_is_told(journal: Arc<impl Journal>) {
     let bus = bus(&journal);
     bus.publish(vec![event("a", 1)]).await.unwrap();
-    let refused = bus.read(&filter("a"), at(2), limit(1)).await.unwrap_err();
+    let refused = bus.read(&filter("a"), Some(at(2)), limit(1)).await.unwrap_err();
     assert!(matches!(refused, CommandError::Rejected(Refused::Ahead { .. })), "{refused}");
-    assert!(bus.tail(filter("a"), at(2)).await.is_err());
+    assert!(bus.tail(filter("a"), Some(at(2))).await.is_err());
     assert_eq!(
         refused.to_string(),
         "position 2 is not given out yet, the newest is 1: read from the beginning with 0"
@@ -137,7 +137,7 @@ async fn a_tail_gives_every_event_once_whoever_publishes_meanwhile(journal: Arc<
         .map(|_| {
             let bus = bus.clone();
             tokio::spawn(async move {
-                let mut tail = bus.tail(filter("#"), at(0)).await.unwrap();
+                let mut tail = bus.tail(filter("#"), Some(at(0))).await.unwrap();
                 next_events(&mut tail, 4 * usize::try_from(EACH).unwrap()).await
             })
         })
@@ -152,7 +152,7 @@ async fn a_tail_gives_every_event_once_whoever_publishes_meanwhile(journal: Arc<
 
 async fn a_tail_that_is_not_polled_holds_nobody_up_and_misses_nothing(journal: Arc<impl Journal>) {
     let bus = bus(&journal);
-    let mut slow = bus.tail(filter("a"), at(0)).await.unwrap();
+    let mut slow = bus.tail(filter("a"), Some(at(0))).await.unwrap();
     bus.publish(vec![event("a", 0)]).await.unwrap();
     next_events(&mut slow, 1).await;
     // Many more than are held for it.
@@ -283,7 +283,7 @@ proptest! {
                 .collect();
             assert_eq!(shown(&read_all(&bus, pattern, after as u64, page).await), expected);
             if !expected.is_empty() {
-                let mut tail = bus.tail(filter(pattern), at(after as u64)).await.unwrap();
+                let mut tail = bus.tail(filter(pattern), Some(at(after as u64))).await.unwrap();
                 assert_eq!(shown(&next_events(&mut tail, expected.len()).await), expected);
             }
         });

@@ -52,8 +52,8 @@ pub(crate) fn limit(count: usize) -> NonZeroUsize {
     NonZeroUsize::new(count).unwrap()
 }
 
-pub(crate) fn at(position: u64) -> Option<Position> {
-    Some(Position::new(position))
+pub(crate) fn at(position: u64) -> Position {
+    Position::new(position)
 }
 
 /// `position topic data` of each.
