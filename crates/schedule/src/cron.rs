@@ -111,7 +111,7 @@ impl Cron {
             offset = change.offset();
         }
         let now = offset.to_datetime(after);
-        let horizon = now.year().saturating_add(Self::HORIZON_YEARS);
+        let horizon = now.year().saturating_add(Self::HORIZON_YEARS).min(LAST_YEAR);
         let first = |from: DateTime, inclusive| {
             let found = self.0.calendar.find_next_occurrence(&from, inclusive).ok()?;
             (found.year() <= horizon).then_some(found)
@@ -139,6 +139,9 @@ impl Cron {
         offset.to_timestamp(local).ok()
     }
 }
+
+/// The last year of `croner`'s calendar that is whole.
+const LAST_YEAR: i16 = 4_999;
 
 /// How far back a change of the clock may still matter: longer than any fold. The longest in the database are of 24 hours.
 const LOOK_BACK: SignedDuration = SignedDuration::from_hours(48);
@@ -336,11 +339,12 @@ impl Field {
             (kind.first, kind.wraps_after.map_or(kind.last, |size| size - 1))
         } else if let Some((first, last)) = range.split_once('-') {
             (kind.value(item, first)?, kind.value(item, last)?)
-        } else if step.is_some() {
-            return Err(kind.refuse(
-                item,
-                format!("a step needs '*' or a range before it, such as '{range}-{}'", kind.last),
-            ));
+        } else if let Some(step) = step {
+            let why = match range {
+                "" => format!("write '*/{step}'"),
+                first => format!("a step goes with '*' or a range; write '{first}-{}/{step}'", kind.last),
+            };
+            return Err(kind.refuse(item, why));
         } else {
             let value = kind.value(item, range)?;
             (value, value)
@@ -418,4 +422,676 @@ pub enum InvalidCron {
     /// The library that knows the calendar refuses what the checks before it let through.
     #[error("the calendar cannot take this cron expression: {0}")]
     Calendar(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+    use std::iter;
+
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn zone(name: &str) -> Zone {
+        Zone::named(name).unwrap()
+    }
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn times<'a>(cron: &'a Cron, after: Timestamp, zone: &'a Zone) -> impl Iterator<Item = Timestamp> + 'a {
+        iter::successors(cron.next_after(after, zone), |due| cron.next_after(*due, zone))
+    }
+
+    /// The times of each expression after `after` and before `until`, as the clock of the zone shows them.
+    fn check_times(zone_name: &str, after: &str, until: &str, expressions: &[&str], expected: Expect) {
+        let zone = zone(zone_name);
+        let mut table = String::new();
+        for expression in expressions {
+            let cron = Cron::parse(expression).unwrap();
+            let due = times(&cron, at(after), &zone).take_while(|due| *due < at(until));
+            let shown: Vec<_> = due
+                .map(|due| {
+                    let offset = zone.rules().to_offset(due);
+                    let hours = f64::from(offset.seconds()) / 3_600.0;
+                    format!("{}{hours:+}", offset.to_datetime(due).strftime("%d %H:%M"))
+                })
+                .collect();
+            writeln!(table, "{expression}: {}", shown.join(", ")).unwrap();
+        }
+        expected.assert_eq(&table);
+    }
+
+    /// Every way in which an expression may meet a jump at two o'clock.
+    const AROUND_TWO: &[&str] = &[
+        "30 2 * * *",
+        "0 2 * * *",
+        "0 3 * * *",
+        "0,15,45 2,3 * * *",
+        "*/20 2 * * *",
+        "30 * * * *",
+        "30 1-3 * * *",
+    ];
+
+    #[test]
+    fn berlin_leaves_out_an_hour() {
+        check_times(
+            "Europe/Berlin",
+            "2025-03-29T22:30:00Z",
+            "2025-03-30T02:59:00Z",
+            AROUND_TWO,
+            expect![[r"
+            30 2 * * *: 30 03:00+2
+            0 2 * * *: 30 03:00+2
+            0 3 * * *: 30 03:00+2
+            0,15,45 2,3 * * *: 30 03:00+2, 30 03:15+2, 30 03:45+2
+            */20 2 * * *: 
+            30 * * * *: 30 00:30+1, 30 01:30+1, 30 03:30+2, 30 04:30+2
+            30 1-3 * * *: 30 01:30+1, 30 03:00+2, 30 03:30+2
+        "]],
+        );
+    }
+
+    #[test]
+    fn berlin_repeats_an_hour() {
+        check_times(
+            "Europe/Berlin",
+            "2025-10-25T22:30:00Z",
+            "2025-10-26T03:59:00Z",
+            AROUND_TWO,
+            expect![[r"
+            30 2 * * *: 26 02:30+2
+            0 2 * * *: 26 02:00+2
+            0 3 * * *: 26 03:00+1
+            0,15,45 2,3 * * *: 26 02:00+2, 26 02:15+2, 26 02:45+2, 26 03:00+1, 26 03:15+1, 26 03:45+1
+            */20 2 * * *: 26 02:00+2, 26 02:20+2, 26 02:40+2, 26 02:00+1, 26 02:20+1, 26 02:40+1
+            30 * * * *: 26 01:30+2, 26 02:30+2, 26 02:30+1, 26 03:30+1, 26 04:30+1
+            30 1-3 * * *: 26 01:30+2, 26 02:30+2, 26 03:30+1
+        "]],
+        );
+    }
+
+    #[test]
+    fn new_york_leaves_out_an_hour() {
+        check_times(
+            "America/New_York",
+            "2025-03-09T05:30:00Z",
+            "2025-03-09T08:59:00Z",
+            AROUND_TWO,
+            expect![[r"
+                30 2 * * *: 09 03:00-4
+                0 2 * * *: 09 03:00-4
+                0 3 * * *: 09 03:00-4
+                0,15,45 2,3 * * *: 09 03:00-4, 09 03:15-4, 09 03:45-4
+                */20 2 * * *: 
+                30 * * * *: 09 01:30-5, 09 03:30-4, 09 04:30-4
+                30 1-3 * * *: 09 01:30-5, 09 03:00-4, 09 03:30-4
+            "]],
+        );
+    }
+
+    #[test]
+    fn new_york_repeats_an_hour() {
+        let around_one = &["30 1 * * *", "0 2 * * *", "*/20 1 * * *", "30 * * * *", "0,30 0-2 * * *"];
+        check_times(
+            "America/New_York",
+            "2025-11-02T03:30:00Z",
+            "2025-11-02T08:31:00Z",
+            around_one,
+            expect![[r"
+                30 1 * * *: 02 01:30-4
+                0 2 * * *: 02 02:00-5
+                */20 1 * * *: 02 01:00-4, 02 01:20-4, 02 01:40-4, 02 01:00-5, 02 01:20-5, 02 01:40-5
+                30 * * * *: 02 00:30-4, 02 01:30-4, 02 01:30-5, 02 02:30-5, 02 03:30-5
+                0,30 0-2 * * *: 02 00:00-4, 02 00:30-4, 02 01:00-4, 02 01:30-4, 02 02:00-5, 02 02:30-5
+            "]],
+        );
+    }
+
+    #[test]
+    fn lord_howe_leaves_out_half_an_hour() {
+        let (after, until) = ("2025-10-04T13:00:00Z", "2025-10-04T17:00:00Z");
+        let expressions = &["0,10,20,30 2 * * *", "15 2 * * *", "45 2 * * *", "*/10 2 * * *", "15 * * * *"];
+        check_times(
+            "Australia/Lord_Howe",
+            after,
+            until,
+            expressions,
+            expect![[r"
+            0,10,20,30 2 * * *: 05 02:30+11
+            15 2 * * *: 05 02:30+11
+            45 2 * * *: 05 02:45+11
+            */10 2 * * *: 05 02:30+11, 05 02:40+11, 05 02:50+11
+            15 * * * *: 05 00:15+10.5, 05 01:15+10.5, 05 03:15+11
+        "]],
+        );
+    }
+
+    #[test]
+    fn lord_howe_repeats_half_an_hour() {
+        let (after, until) = ("2025-04-05T13:30:00Z", "2025-04-05T16:31:00Z");
+        let expressions = &["45 1 * * *", "0 2 * * *", "15 1 * * *", "*/10 1 * * *", "45 * * * *"];
+        check_times(
+            "Australia/Lord_Howe",
+            after,
+            until,
+            expressions,
+            expect![[r"
+            45 1 * * *: 06 01:45+11
+            0 2 * * *: 06 02:00+10.5
+            15 1 * * *: 06 01:15+11
+            */10 1 * * *: 06 01:00+11, 06 01:10+11, 06 01:20+11, 06 01:30+11, 06 01:40+11, 06 01:50+11, 06 01:30+10.5, 06 01:40+10.5, 06 01:50+10.5
+            45 * * * *: 06 00:45+11, 06 01:45+11, 06 01:45+10.5, 06 02:45+10.5
+        "]],
+        );
+    }
+
+    #[test]
+    fn troll_leaves_out_two_hours() {
+        let (after, until) = ("2025-03-30T00:00:00Z", "2025-03-30T02:31:00Z");
+        let expressions = &["30 1 * * *", "0 1,2 * * *", "0 3 * * *", "*/30 1,2 * * *", "0 * * * *"];
+        check_times(
+            "Antarctica/Troll",
+            after,
+            until,
+            expressions,
+            expect![[r"
+            30 1 * * *: 30 03:00+2
+            0 1,2 * * *: 30 03:00+2
+            0 3 * * *: 30 03:00+2
+            */30 1,2 * * *: 
+            0 * * * *: 30 03:00+2, 30 04:00+2
+        "]],
+        );
+    }
+
+    #[test]
+    fn troll_repeats_two_hours() {
+        let (after, until) = ("2025-10-25T22:00:00Z", "2025-10-26T03:31:00Z");
+        let expressions = &["30 1 * * *", "0 1,2 * * *", "0 3 * * *", "*/30 1 * * *", "0 * * * *"];
+        check_times(
+            "Antarctica/Troll",
+            after,
+            until,
+            expressions,
+            expect![[r"
+            30 1 * * *: 26 01:30+2
+            0 1,2 * * *: 26 01:00+2, 26 02:00+2
+            0 3 * * *: 26 03:00+0
+            */30 1 * * *: 26 01:00+2, 26 01:30+2, 26 01:00+0, 26 01:30+0
+            0 * * * *: 26 01:00+2, 26 02:00+2, 26 01:00+0, 26 02:00+0, 26 03:00+0
+        "]],
+        );
+    }
+
+    #[test]
+    fn casablanca_turns_its_clock_the_other_way_round() {
+        let expressions = &["30 2 * * *", "*/30 2 * * *"];
+        // Ramadan of 2026: back at 03:00 on 15 February, forward at 02:00 on 22 March.
+        check_times(
+            "Africa/Casablanca",
+            "2026-02-14T12:00:00Z",
+            "2026-02-15T12:00:00Z",
+            expressions,
+            expect![[r"
+                30 2 * * *: 15 02:30+1
+                */30 2 * * *: 15 02:00+1, 15 02:30+1, 15 02:00+0, 15 02:30+0
+            "]],
+        );
+        check_times(
+            "Africa/Casablanca",
+            "2026-03-21T12:00:00Z",
+            "2026-03-22T12:00:00Z",
+            expressions,
+            expect![[r"
+                30 2 * * *: 22 03:00+1
+                */30 2 * * *: 
+            "]],
+        );
+    }
+
+    #[test]
+    fn apia_leaves_out_a_day_and_owes_its_fixed_times() {
+        let expressions = &["0 9 * * *", "0 9,12 * * FRI", "0 */12 * * *", "0 9 30 12 *", "0 9 30 * SUN"];
+        check_times(
+            "Pacific/Apia",
+            "2011-12-29T18:00:00Z",
+            "2012-01-01T00:00:00Z",
+            expressions,
+            expect![[r"
+            0 9 * * *: 29 09:00-10, 31 00:00+14, 31 09:00+14, 01 09:00+14
+            0 9,12 * * FRI: 31 00:00+14
+            0 */12 * * *: 29 12:00-10, 31 00:00+14, 31 12:00+14, 01 00:00+14, 01 12:00+14
+            0 9 30 12 *: 31 00:00+14
+            0 9 30 * SUN: 31 00:00+14, 01 09:00+14
+        "]],
+        );
+    }
+
+    #[test]
+    fn kwajalein_repeats_a_day() {
+        check_times(
+            "Pacific/Kwajalein",
+            "1969-09-29T13:00:00Z",
+            "1969-10-01T13:00:00Z",
+            &["30 12 * * *", "0 */12 * * *"],
+            expect![[r"
+                30 12 * * *: 30 12:30+11
+                0 */12 * * *: 30 12:00+11, 30 12:00-12, 01 00:00-12
+            "]],
+        );
+    }
+
+    #[test]
+    fn a_clock_of_odd_seconds_is_followed() {
+        // Local mean time, 5 hours, 53 minutes and 28 seconds ahead of UTC.
+        check_times(
+            "Asia/Kolkata",
+            "1853-12-31T00:00:00Z",
+            "1854-01-02T00:00:00Z",
+            &["0 12 * * *"],
+            expect![[r"
+                0 12 * * *: 31 12:00+5.891111111111111, 01 12:00+5.891111111111111
+            "]],
+        );
+    }
+
+    #[test]
+    fn what_a_fold_repeats_is_over_wherever_the_search_begins() {
+        let zone = zone("Europe/Berlin");
+        let fixed = Cron::parse("30 2 * * *").unwrap();
+        let first = at("2025-10-26T00:30:00Z");
+        assert_eq!(fixed.next_after(at("2025-10-26T00:29:59Z"), &zone), Some(first));
+        for inside in
+            ["2025-10-26T00:30:00Z", "2025-10-26T01:00:00Z", "2025-10-26T01:10:00Z", "2025-10-26T01:30:00Z"]
+        {
+            assert_eq!(fixed.next_after(at(inside), &zone), Some(at("2025-10-27T01:30:00Z")), "{inside}");
+        }
+    }
+
+    #[test]
+    fn fractions_of_a_second_count() {
+        let cron = Cron::parse("* * * * *").unwrap();
+        assert_eq!(
+            cron.next_after(at("2025-01-01T00:00:59.999Z"), &Zone::UTC),
+            Some(at("2025-01-01T00:01:00Z"))
+        );
+        assert_eq!(cron.next_after(at("2025-01-01T00:01:00Z"), &Zone::UTC), Some(at("2025-01-01T00:02:00Z")));
+        assert_eq!(
+            cron.next_after(at("2025-01-01T00:01:00.001Z"), &Zone::UTC),
+            Some(at("2025-01-01T00:02:00Z"))
+        );
+        assert_eq!(
+            cron.next_after(at("1969-12-31T23:58:59.5Z"), &Zone::UTC),
+            Some(at("1969-12-31T23:59:00Z"))
+        );
+    }
+
+    /// What `croner` is handed for each expression.
+    fn check_accepted(expressions: &[&str], expected: Expect) {
+        let mut table = String::new();
+        for expression in expressions {
+            let cron = Cron::parse(expression).unwrap_or_else(|error| panic!("{expression}: {error}"));
+            writeln!(table, "{expression} → {}", cron.0.calendar.pattern.as_str()).unwrap();
+        }
+        expected.assert_eq(&table);
+    }
+
+    #[test]
+    fn the_dialect_is_accepted() {
+        check_accepted(
+            &[
+                "* * * * *",
+                "  */15\t9-17  * * MON-FRI  ",
+                "1-30/5 0 1,15 * *",
+                "5,10-12,*/20 * * * *",
+                "*,5 */1 * * *",
+                "00 09 01 jan Sun",
+                "0 0 * mar-May,DEC 0,7",
+                "0 0 * * FRI-MON",
+                "0 0 * * FRI-MON/2",
+                "0 0 * * 5-7",
+                "0 0 * * 7-2",
+                "0 0 * * sat-SUN",
+                "0 0 * * 0-7",
+                "0 0 * * */2",
+                "0 0 * * */7",
+                "59 23 31 12 6",
+                "*/60 */24 */31 */12 *",
+                "0 0 1-31 * *",
+                "@hourly",
+                "@Daily",
+                "@midnight",
+                "@weekly",
+                "@monthly",
+                "@yearly",
+                "@ANNUALLY",
+            ],
+            expect![[r"
+                * * * * * → * * * * *
+                  */15	9-17  * * MON-FRI   → 0,15,30,45 9,10,11,12,13,14,15,16,17 * * 1,2,3,4,5
+                1-30/5 0 1,15 * * → 1,6,11,16,21,26 0 1,15 * *
+                5,10-12,*/20 * * * * → 0,5,10,11,12,20,40 * * * *
+                *,5 */1 * * * → * * * * *
+                00 09 01 jan Sun → 0 9 1 1 0
+                0 0 * mar-May,DEC 0,7 → 0 0 * 3,4,5,12 0
+                0 0 * * FRI-MON → 0 0 * * 0,1,5,6
+                0 0 * * FRI-MON/2 → 0 0 * * 0,5
+                0 0 * * 5-7 → 0 0 * * 0,5,6
+                0 0 * * 7-2 → 0 0 * * 0,1,2
+                0 0 * * sat-SUN → 0 0 * * 0,6
+                0 0 * * 0-7 → 0 0 * * 0,1,2,3,4,5,6
+                0 0 * * */2 → 0 0 * * 0,2,4,6
+                0 0 * * */7 → 0 0 * * 0
+                59 23 31 12 6 → 59 23 31 12 6
+                */60 */24 */31 */12 * → 0 0 1 1 *
+                0 0 1-31 * * → 0 0 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31 * *
+                @hourly → 0 * * * *
+                @Daily → 0 0 * * *
+                @midnight → 0 0 * * *
+                @weekly → 0 0 * * 0
+                @monthly → 0 0 1 * *
+                @yearly → 0 0 1 1 *
+                @ANNUALLY → 0 0 1 1 *
+            "]],
+        );
+    }
+
+    fn check_refused(expressions: &[&str], expected: Expect) {
+        let mut table = String::new();
+        for expression in expressions {
+            let error = Cron::parse(expression).expect_err(expression);
+            writeln!(table, "{expression:?}: {error}").unwrap();
+        }
+        expected.assert_eq(&table);
+    }
+
+    #[test]
+    fn everything_else_is_refused() {
+        check_refused(
+            &[
+                "",
+                "* * * *",
+                "* * * * * *",
+                "0 * * * * * *",
+                "@reboot",
+                "@daily 5",
+                "5 @daily",
+                "0 0 ? * *",
+                "0 0 L * *",
+                "0 0 LW * *",
+                "0 0 15W * *",
+                "0 0 * * 5L",
+                "0 0 * * MON#2",
+                "0 0 * * +MON",
+                "H * * * *",
+                "60 * * * *",
+                "0 24 * * *",
+                "0 0 0 * *",
+                "0 0 32 * *",
+                "0 0 1 13 *",
+                "0 0 * * 8",
+                "-1 * * * *",
+                "5/15 * * * *",
+                "/15 * * * *",
+                "*/0 * * * *",
+                "*/61 * * * *",
+                "*/ * * * *",
+                "*/+5 * * * *",
+                "*/5/2 * * * *",
+                "1,,2 * * * *",
+                ",1 * * * *",
+                "1, * * * *",
+                "50-10 * * * *",
+                "0 22-2 * * *",
+                "0 0 * NOV-FEB *",
+                "1-2-3 * * * *",
+                "1- * * * *",
+                "*-5 * * * *",
+                "** * * * *",
+                "MON * * * *",
+                "0 0 * MON *",
+                "0 0 * * JAN",
+                "0 0 * JANFEB *",
+                "0 0 * * MONDAY",
+                "0 0 * 1MAR *",
+                "٣ * * * *",
+                "0\u{a0}0 * * *",
+                "9999999999 * * * *",
+            ],
+            expect![[r#"
+                "": a cron expression has 5 fields (minute, hour, day of month, month, day of week), such as '30 9 * * MON-FRI', not 0
+                "* * * *": a cron expression has 5 fields (minute, hour, day of month, month, day of week), such as '30 9 * * MON-FRI', not 4
+                "* * * * * *": a cron expression has 5 fields (minute, hour, day of month, month, day of week), such as '30 9 * * MON-FRI', not 6
+                "0 * * * * * *": a cron expression has 5 fields (minute, hour, day of month, month, day of week), such as '30 9 * * MON-FRI', not 7
+                "@reboot": '@reboot' is none of @hourly, @daily, @midnight, @weekly, @monthly, @yearly and @annually
+                "@daily 5": '@daily 5' is none of @hourly, @daily, @midnight, @weekly, @monthly, @yearly and @annually
+                "5 @daily": a cron expression has 5 fields (minute, hour, day of month, month, day of week), such as '30 9 * * MON-FRI', not 2
+                "0 0 ? * *": '?' is no day of month of a cron expression: it takes 1 to 31
+                "0 0 L * *": 'L' is no day of month of a cron expression: it takes 1 to 31
+                "0 0 LW * *": 'LW' is no day of month of a cron expression: it takes 1 to 31
+                "0 0 15W * *": '15W' is no day of month of a cron expression: it takes 1 to 31
+                "0 0 * * 5L": '5L' is no day of week of a cron expression: it takes 0 to 7, or SUN to SAT
+                "0 0 * * MON#2": 'MON#2' is no day of week of a cron expression: it takes 0 to 7, or SUN to SAT
+                "0 0 * * +MON": '+MON' is no day of week of a cron expression: it takes 0 to 7, or SUN to SAT
+                "H * * * *": 'H' is no minute of a cron expression: it takes 0 to 59
+                "60 * * * *": '60' is no minute of a cron expression: it takes 0 to 59
+                "0 24 * * *": '24' is no hour of a cron expression: it takes 0 to 23
+                "0 0 0 * *": '0' is no day of month of a cron expression: it takes 1 to 31
+                "0 0 32 * *": '32' is no day of month of a cron expression: it takes 1 to 31
+                "0 0 1 13 *": '13' is no month of a cron expression: it takes 1 to 12, or JAN to DEC
+                "0 0 * * 8": '8' is no day of week of a cron expression: it takes 0 to 7, or SUN to SAT
+                "-1 * * * *": '-1' is no minute of a cron expression: it takes 0 to 59
+                "5/15 * * * *": '5/15' is no minute of a cron expression: a step goes with '*' or a range; write '5-59/15'
+                "/15 * * * *": '/15' is no minute of a cron expression: write '*/15'
+                "*/0 * * * *": '*/0' is no minute of a cron expression: the step after '/' is a number from 1 to 60
+                "*/61 * * * *": '*/61' is no minute of a cron expression: the step after '/' is a number from 1 to 60
+                "*/ * * * *": '*/' is no minute of a cron expression: the step after '/' is a number from 1 to 60
+                "*/+5 * * * *": '*/+5' is no minute of a cron expression: the step after '/' is a number from 1 to 60
+                "*/5/2 * * * *": '*/5/2' is no minute of a cron expression: the step after '/' is a number from 1 to 60
+                "1,,2 * * * *": '' is no minute of a cron expression: it takes 0 to 59
+                ",1 * * * *": '' is no minute of a cron expression: it takes 0 to 59
+                "1, * * * *": '' is no minute of a cron expression: it takes 0 to 59
+                "50-10 * * * *": '50-10' is no minute of a cron expression: the range runs backwards; write '50-59,0-10'
+                "0 22-2 * * *": '22-2' is no hour of a cron expression: the range runs backwards; write '22-23,0-2'
+                "0 0 * NOV-FEB *": 'NOV-FEB' is no month of a cron expression: the range runs backwards; write '11-12,1-2'
+                "1-2-3 * * * *": '1-2-3' is no minute of a cron expression: it takes 0 to 59
+                "1- * * * *": '1-' is no minute of a cron expression: it takes 0 to 59
+                "*-5 * * * *": '*-5' is no minute of a cron expression: it takes 0 to 59
+                "** * * * *": '**' is no minute of a cron expression: it takes 0 to 59
+                "MON * * * *": 'MON' is no minute of a cron expression: it takes 0 to 59
+                "0 0 * MON *": 'MON' is no month of a cron expression: it takes 1 to 12, or JAN to DEC
+                "0 0 * * JAN": 'JAN' is no day of week of a cron expression: it takes 0 to 7, or SUN to SAT
+                "0 0 * JANFEB *": 'JANFEB' is no month of a cron expression: it takes 1 to 12, or JAN to DEC
+                "0 0 * * MONDAY": 'MONDAY' is no day of week of a cron expression: it takes 0 to 7, or SUN to SAT
+                "0 0 * 1MAR *": '1MAR' is no month of a cron expression: it takes 1 to 12, or JAN to DEC
+                "٣ * * * *": '٣' is no minute of a cron expression: it takes 0 to 59
+                "0\u{a0}0 * * *": a cron expression has 5 fields (minute, hour, day of month, month, day of week), such as '30 9 * * MON-FRI', not 4
+                "9999999999 * * * *": '9999999999' is no minute of a cron expression: it takes 0 to 59
+            "#]],
+        );
+        let long = format!("0 0 * * {}", "1,".repeat(300));
+        assert_eq!(
+            Cron::parse(&long).unwrap_err().to_string(),
+            "a cron expression of 608 bytes exceeds the limit of 512 bytes"
+        );
+    }
+
+    #[test]
+    fn every_value_of_every_field_fits_into_the_longest_expression() {
+        let list = |values: std::ops::RangeInclusive<u8>| {
+            values.map(|value| value.to_string()).collect::<Vec<_>>().join(",")
+        };
+        let fields =
+            [list(0..=59), list(0..=23), list(1..=31), MONTH.names.join(","), WEEKDAY.names.join(",")];
+        assert!(Cron::parse(&fields.join(" ")).is_ok());
+    }
+
+    #[test]
+    fn either_day_field_will_do_unless_one_is_a_star() {
+        check_times(
+            "UTC",
+            "2025-06-01T00:00:00Z",
+            "2025-06-20T00:00:00Z",
+            &["0 9 13 * FRI", "0 9 13 * *", "0 9 * * FRI", "0 9 */10 * MON", "0 9 13 * */1"],
+            expect![[r"
+                0 9 13 * FRI: 06 09:00+0, 13 09:00+0
+                0 9 13 * *: 13 09:00+0
+                0 9 * * FRI: 06 09:00+0, 13 09:00+0
+                0 9 */10 * MON: 01 09:00+0, 02 09:00+0, 09 09:00+0, 11 09:00+0, 16 09:00+0
+                0 9 13 * */1: 13 09:00+0
+            "]],
+        );
+    }
+
+    #[test]
+    fn leap_days_are_found_across_a_century_without_one() {
+        let cron = Cron::parse("0 12 29 2 *").unwrap();
+        let years: Vec<_> = times(&cron, at("2091-01-01T00:00:00Z"), &zone("Europe/Berlin"))
+            .take(4)
+            .map(|due| due.strftime("%F").to_string())
+            .collect();
+        assert_eq!(years, ["2092-02-29", "2096-02-29", "2104-02-29", "2108-02-29"]);
+    }
+
+    #[test]
+    fn days_that_never_come_are_never_due() {
+        let zone = zone("Europe/Berlin");
+        for never in ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "* * 30-31 FEB *"] {
+            assert_eq!(
+                Cron::parse(never).unwrap().next_after(at("2025-01-01T00:00:00Z"), &zone),
+                None,
+                "{never}"
+            );
+        }
+        // A weekday comes all the same.
+        let either = Cron::parse("0 0 30 2 MON").unwrap();
+        assert_eq!(
+            either.next_after(at("2025-01-01T00:00:00Z"), &Zone::UTC),
+            Some(at("2025-02-03T00:00:00Z"))
+        );
+    }
+
+    #[test]
+    fn the_search_ends_at_the_horizon() {
+        let daily = Cron::parse("@daily").unwrap();
+        assert_eq!(daily.next_after(at("4999-12-31T00:00:00Z"), &Zone::UTC), None);
+        assert_eq!(daily.next_after(Timestamp::MAX, &zone("Pacific/Apia")), None);
+        // The calendar begins with the year 1.
+        assert_eq!(daily.next_after(Timestamp::MIN, &zone("Pacific/Apia")), None);
+        assert_eq!(
+            daily.next_after(at("-000018-06-01T00:00:00Z"), &Zone::UTC),
+            Some(at("0001-01-01T00:00:00Z"))
+        );
+        assert_eq!(daily.next_after(at("-000020-06-01T00:00:00Z"), &Zone::UTC), None);
+    }
+
+    #[test]
+    fn more_expressions_than_are_remembered_stay_right() {
+        for turn in 0..3 {
+            for minute in 0..60 {
+                for hour in 0..10 {
+                    let cron = Cron::parse(&format!("{minute} {hour} * * *")).unwrap();
+                    let due = cron.next_after(at("2025-01-01T12:00:00Z"), &Zone::UTC).unwrap();
+                    assert_eq!(
+                        due.strftime("%F %k:%M").to_string(),
+                        format!("2025-01-02 {hour:2}:{minute:02}"),
+                        "{turn}"
+                    );
+                }
+            }
+        }
+        assert!(KNOWN.read().unwrap().len() <= KNOWN_MAX);
+    }
+
+    /// Any minute of 1900 to 2100, and the hours around a change of the clock more often than others.
+    fn instant() -> impl Strategy<Value = (Zone, Timestamp)> {
+        let names: Vec<String> = jiff::tz::db().available().map(|name| name.to_string()).collect();
+        let zones = prop::sample::select(names).prop_filter_map("a zone", |name| Zone::named(&name).ok());
+        (zones, -2_208_988_800_i64..4_102_444_800, prop::option::of(-100_000_i64..100_000)).prop_map(
+            |(zone, second, near)| {
+                let anywhere = Timestamp::from_second(second).unwrap();
+                let change =
+                    zone.rules().following(anywhere).next().map(|change| change.timestamp().as_second());
+                let second = near.zip(change).map_or(second, |(near, change)| change + near);
+                (zone, Timestamp::from_second(second).unwrap())
+            },
+        )
+    }
+
+    /// Expressions that are due often enough to be looked for minute by minute.
+    fn expression() -> impl Strategy<Value = String> {
+        let minute = prop_oneof![
+            Just("*".to_owned()),
+            Just("*/20".to_owned()),
+            (0..60_u8).prop_map(|m| m.to_string()),
+            (0..30, 30..60).prop_map(|(a, b)| format!("{a},{b}"))
+        ];
+        let hour = prop_oneof![
+            Just("*".to_owned()),
+            Just("*/2".to_owned()),
+            (0..24_u8).prop_map(|h| h.to_string()),
+            (0..12, 12..24).prop_map(|(a, b)| format!("{a}-{b}/3"))
+        ];
+        let days = prop::sample::select(vec!["* * *", "* * MON-FRI", "*/2 * *", "1,15 * SUN"]);
+        (minute, hour, days).prop_map(|(minute, hour, days)| format!("{minute} {hour} {days}"))
+    }
+
+    /// The rule of the module's documentation, second by second: what the clock of a zone shows, and nothing of offsets.
+    fn by_the_rule(cron: &Cron, zone: &Zone, after: Timestamp, seconds: i64) -> Option<Timestamp> {
+        let matches =
+            |local: DateTime| local.second() == 0 && cron.0.calendar.is_time_matching(&local).unwrap();
+        let start = after - SignedDuration::from_hours(30);
+        let mut furthest = zone.rules().to_datetime(start);
+        for second in start.as_second() + 1..=after.as_second() + seconds {
+            let now = Timestamp::from_second(second).unwrap();
+            let local = zone.rules().to_datetime(now);
+            let due = if cron.0.fixed_times {
+                // What the clock has newly passed, one by one.
+                let mut passed = false;
+                while furthest < local {
+                    furthest += SignedDuration::from_secs(1);
+                    passed |= matches(furthest);
+                }
+                passed
+            } else {
+                matches(local)
+            };
+            if due && now > after {
+                return Some(now);
+            }
+        }
+        None
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn the_next_time_is_what_the_rule_says((zone, after) in instant(), expression in expression()) {
+            let cron = Cron::parse(&expression).unwrap();
+            let within = 40 * 3_600;
+            let expected = by_the_rule(&cron, &zone, after, within);
+            let found = cron.next_after(after, &zone);
+            let found = found.filter(|due| due.as_second() <= after.as_second() + within);
+            prop_assert_eq!(found, expected, "{} in {} after {}", expression, zone, after);
+        }
+
+        #[test]
+        fn any_text_is_an_expression_or_an_error(text in "[ *,/0-9A-Za-z@#?+-]{0,24}|\\PC{0,20}") {
+            if let Ok(cron) = Cron::parse(&text) {
+                prop_assert!(cron.next_after(Timestamp::UNIX_EPOCH, &Zone::UTC).is_none_or(|due| due > Timestamp::UNIX_EPOCH));
+            }
+        }
+
+        #[test]
+        fn any_instant_is_taken(second in Timestamp::MIN.as_second()..=Timestamp::MAX.as_second(), (zone, _) in instant(), expression in expression()) {
+            let after = Timestamp::from_second(second).unwrap();
+            let cron = Cron::parse(&expression).unwrap();
+            prop_assert!(cron.next_after(after, &zone).is_none_or(|due| due > after));
+        }
+    }
 }

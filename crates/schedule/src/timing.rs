@@ -180,3 +180,147 @@ pub struct InvalidPeriod {
     /// The period, in milliseconds.
     pub period_ms: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn cron(expression: &str, zone: &str) -> Timing {
+        Timing::cron(expression, Zone::named(zone).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn timings_are_kept_in_their_documented_form() {
+        for (timing, json) in [
+            (Timing::once(1_767_225_600_000), r#"{"once":{"at_ms":1767225600000}}"#),
+            (
+                cron("30 9 * * MON-FRI", "Europe/Berlin"),
+                r#"{"cron":{"expression":"30 9 * * MON-FRI","zone":"Europe/Berlin"}}"#,
+            ),
+            (
+                Timing::every(90_000, 1_767_225_600_000).unwrap(),
+                r#"{"every":{"period_ms":90000,"anchor_ms":1767225600000}}"#,
+            ),
+        ] {
+            assert_eq!(serde_json::to_string(&timing).unwrap(), json);
+            assert_eq!(serde_json::from_str::<Timing>(json).unwrap(), timing);
+        }
+    }
+
+    #[test]
+    fn once_is_due_before_it_and_never_after() {
+        let timing = Timing::once(5_000);
+        assert_eq!(timing.next_after(4_999), Some(5_000));
+        assert_eq!(timing.next_after(5_000), None);
+        assert_eq!(timing.skip_count(5_000, 9_000), Counted { count: 1, or_more: false, last_ms: 5_000 });
+    }
+
+    #[test]
+    fn periods_are_counted_from_their_anchor() {
+        let timing = Timing::every(1_000, 500).unwrap();
+        assert_eq!(timing.next_after(-9_999), Some(500));
+        assert_eq!(timing.next_after(499), Some(500));
+        assert_eq!(timing.next_after(500), Some(1_500));
+        assert_eq!(timing.next_after(1_499), Some(1_500));
+        let counted = |before_ms| {
+            let Counted { count, or_more, last_ms } = timing.skip_count(1_500, before_ms);
+            assert!(!or_more);
+            (count, last_ms)
+        };
+        assert_eq!(counted(1_500), (0, 1_500));
+        assert_eq!(counted(1_501), (1, 1_500));
+        assert_eq!(counted(2_500), (1, 1_500));
+        assert_eq!(counted(2_501), (2, 2_500));
+    }
+
+    #[test]
+    fn periods_have_bounds() {
+        assert!(Timing::every(1, 0).is_ok() && Timing::every(Timing::PERIOD_MS_MAX, 0).is_ok());
+        assert_eq!(
+            Timing::every(0, 0).unwrap_err().to_string(),
+            "a period of 0 ms is not from 1 ms to 315360000000 ms (10 years of 365 days)"
+        );
+        assert!(Timing::every(Timing::PERIOD_MS_MAX + 1, 0).is_err());
+        // Read back from elsewhere, it does no harm.
+        assert_eq!(Timing::Every { period_ms: 0, anchor_ms: 0 }.next_after(7), Some(8));
+    }
+
+    #[test]
+    fn a_cron_expression_is_due_by_its_zone() {
+        let timing = cron("30 9 * * *", "Asia/Kolkata");
+        assert_eq!(timing.next_after(0), Some(4 * 3_600_000));
+        assert_eq!(timing.next_after(4 * 3_600_000 - 1), Some(4 * 3_600_000));
+        assert_eq!(timing.next_after(4 * 3_600_000), Some(28 * 3_600_000));
+        let broken = Timing::Cron { expression: "every day".into(), zone: Zone::UTC };
+        assert_eq!(broken.next_after(0), None);
+        assert!(Timing::cron("every day", Zone::UTC).is_err());
+    }
+
+    #[test]
+    fn times_of_a_cron_expression_are_counted_up_to_a_limit_and_the_last_is_exact() {
+        const MINUTE_MS: i64 = 60_000;
+        let timing = cron("* * * * *", "Europe/Berlin");
+        let counted = |before_ms| timing.skip_count(0, before_ms);
+        assert_eq!(counted(1), Counted { count: 1, or_more: false, last_ms: 0 });
+        assert_eq!(counted(MINUTE_MS), Counted { count: 1, or_more: false, last_ms: 0 });
+        assert_eq!(counted(MINUTE_MS + 1), Counted { count: 2, or_more: false, last_ms: MINUTE_MS });
+        let most = 10_000 * MINUTE_MS;
+        assert_eq!(counted(most), Counted { count: 10_000, or_more: false, last_ms: most - MINUTE_MS });
+        assert_eq!(counted(most + 1), Counted { count: 10_000, or_more: true, last_ms: most });
+        let much = 30_000_000 * MINUTE_MS;
+        assert_eq!(counted(much - 1), Counted { count: 10_000, or_more: true, last_ms: much - MINUTE_MS });
+        // A burst once a year: the last is found although most of the span is empty.
+        let burst = cron("* * 1 1 *", "UTC");
+        let in_2030 = 1_893_456_000_000;
+        let counted = burst.skip_count(0, in_2030 + 300 * 24 * 60 * MINUTE_MS);
+        assert_eq!(counted, Counted { count: 10_000, or_more: true, last_ms: in_2030 + 1_439 * MINUTE_MS });
+    }
+
+    proptest! {
+        #[test]
+        fn any_number_is_a_time(after_ms: i64, anchor_ms: i64, period_ms in 1..=Timing::PERIOD_MS_MAX) {
+            let every = Timing::every(period_ms, anchor_ms).unwrap();
+            let due = every.next_after(after_ms);
+            prop_assert!(due.is_none_or(|due| due > after_ms && due >= anchor_ms));
+            prop_assert!(cron("0 9 * * *", "Pacific/Apia").next_after(after_ms).is_none_or(|due| due > after_ms));
+            prop_assert_eq!(Timing::once(anchor_ms).next_after(after_ms), (anchor_ms > after_ms).then_some(anchor_ms));
+        }
+
+        #[test]
+        fn the_next_period_is_the_first_after(
+            anchor_ms in -10_000_i64..10_000, period_ms in 1_u64..500, after_ms in -20_000_i64..20_000,
+        ) {
+            let found = Timing::every(period_ms, anchor_ms).unwrap().next_after(after_ms);
+            let step = usize::try_from(period_ms).unwrap();
+            prop_assert_eq!(found, (anchor_ms..).step_by(step).find(|due| *due > after_ms));
+        }
+
+        #[test]
+        fn counting_is_stepping(
+            timing in prop_oneof![
+                (1_u64..50_000_000, any::<i32>()).prop_map(|(period_ms, anchor_ms)| Timing::every(period_ms, anchor_ms.into()).unwrap()),
+                Just(cron("*/7 * * * *", "Europe/Berlin")),
+                Just(cron("30 1,2,3 * * *", "Europe/Berlin")),
+                any::<i32>().prop_map(|at_ms| Timing::once(at_ms.into())),
+            ],
+            after_ms in -2_000_000_000_000_i64..2_000_000_000_000,
+            span_ms in 0_i64..400_000_000,
+        ) {
+            let Some(from_ms) = timing.next_after(after_ms) else { return Ok(()) };
+            let before_ms = from_ms + span_ms;
+            let due = std::iter::successors(Some(from_ms), |due| timing.next_after(*due));
+            let due: Vec<i64> = due.take_while(|due| *due < before_ms).take(2_000).collect();
+            prop_assume!(due.len() < 2_000);
+            let expected = Counted { count: due.len() as u64, or_more: false, last_ms: due.last().copied().unwrap_or(from_ms) };
+            prop_assert_eq!(timing.skip_count(from_ms, before_ms), expected);
+        }
+
+        #[test]
+        fn counting_takes_any_numbers(from_ms: i64, before_ms: i64, period_ms in 1..=Timing::PERIOD_MS_MAX) {
+            let counted = Timing::every(period_ms, from_ms).unwrap().skip_count(from_ms, before_ms);
+            prop_assert!(counted.count == 0 || (from_ms..before_ms).contains(&counted.last_ms));
+        }
+    }
+}
