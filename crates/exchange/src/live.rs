@@ -350,8 +350,9 @@ impl<M: Machine> Live<M> {
                     self.machine.ticked(now);
                 }
                 self.appended(seq, bytes, now, replies);
-                self.finish(jobs, draft.decided);
+                // Whoever watches knows before whoever asked: an answer is never ahead of what follows from it.
                 self.wake_waiting();
+                self.finish(jobs, draft.decided);
                 self.pause_until = None;
                 Ok(Round::Settled { more })
             }

@@ -1,0 +1,552 @@
+//! The way in: makes, changes and lists schedules, and sees to it that they are delivered.
+
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures::future::try_join_all;
+use jiff::SignedDuration;
+use switchboard_exchange::{CommandError, CommandId, Decide, Exchange};
+use tokio::sync::{OnceCell, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::desk::{Desk, News, Order, Reports, Withdrawals};
+use crate::id::stable_hash;
+use crate::index::Notice;
+use crate::pass::{Pass, Passed};
+use crate::timetable::Schedule;
+use crate::{
+    Attempt, Attend, Cancel, Cancelled, Change, Create, Delete, Fate, Made, NodeId, OccurrenceId, Past, Pause,
+    Record, Rejection, Resume, RunNow, ScheduleId, Settle, Shard, Spec, Status, Targets, Timetable, Update,
+};
+
+/// Why a call got no answer from the schedules.
+pub type Error = CommandError<Rejection>;
+
+/// How many schedules are looked at in one go, so that nothing that is due has to wait for a long list.
+const PAGE: usize = 1_000;
+
+/// How many attempts are reported at once.
+const REPORT: usize = 512;
+
+/// How long it takes until something is tried again that failed for a fault of the journal.
+const FAULT_PAUSE: SignedDuration = SignedDuration::from_millis(200);
+
+/// All schedules. Cheap to clone; all clones are the same.
+///
+/// Nothing is due before [`start`](Self::start), nor after [`stop`](Self::stop).
+#[derive(Clone)]
+pub struct Schedules {
+    inner: Arc<Inner>,
+}
+
+impl std::fmt::Debug for Schedules {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Schedules").field("node", &self.inner.node).finish_non_exhaustive()
+    }
+}
+
+struct Inner {
+    exchange: Exchange<Timetable>,
+    targets: Targets,
+    node: NodeId,
+    /// As many schedules were made, at least.
+    count: AtomicU64,
+    attended: [OnceCell<()>; Shard::COUNT],
+    running: OnceLock<Running>,
+    stop: CancellationToken,
+    /// Ends deliveries that nobody waits for any longer.
+    abandon: CancellationToken,
+    tasks: TaskTracker,
+    deliveries: TaskTracker,
+}
+
+/// What runs once it is started.
+struct Running {
+    tell: mpsc::UnboundedSender<News>,
+    withdrawals: Withdrawals,
+}
+
+/// A schedule and its number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Info {
+    /// Its number.
+    pub id: ScheduleId,
+    /// The rest.
+    pub schedule: Schedule,
+}
+
+/// Which schedules are asked for. All by default.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Those that stand so.
+    pub status: Option<Vec<Status>>,
+    /// Those that call this kind of target.
+    pub kind: Option<Arc<str>>,
+    /// Those that call this destination.
+    pub to: Option<Arc<str>>,
+}
+
+impl Filter {
+    /// Those that are active or paused.
+    pub fn live() -> Self {
+        Self { status: Some(vec![Status::Active, Status::Paused]), ..Self::default() }
+    }
+
+    fn takes(&self, schedule: &Schedule) -> bool {
+        let address = &schedule.spec.address;
+        self.status.as_ref().is_none_or(|status| status.contains(&schedule.status))
+            && self.kind.as_ref().is_none_or(|kind| address.kind == *kind)
+            && self.to.as_ref().is_none_or(|to| address.to == *to)
+    }
+}
+
+/// What a pass came to for one occurrence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassEntry {
+    /// The schedule.
+    pub id: ScheduleId,
+    /// To whom it went.
+    pub to: Arc<str>,
+    /// Whether it was delivered.
+    pub delivered: bool,
+    /// When the schedule is due next, in milliseconds since 1970; none if it is over.
+    pub next_ms: Option<i64>,
+    /// How often it was delivered by now.
+    pub repetitions: u32,
+    /// After how many deliveries it is completed.
+    pub max_repetitions: Option<u32>,
+    /// Whether it is completed by having been delivered as often as it should be.
+    pub completed: bool,
+}
+
+impl Schedules {
+    /// The schedules that `exchange` keeps, for delivery to `targets`.
+    pub fn new(exchange: Exchange<Timetable>, targets: Targets, node: NodeId) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                exchange,
+                targets,
+                node,
+                count: AtomicU64::new(0),
+                attended: std::array::from_fn(|_| OnceCell::new()),
+                running: OnceLock::new(),
+                stop: CancellationToken::new(),
+                abandon: CancellationToken::new(),
+                tasks: TaskTracker::new(),
+                deliveries: TaskTracker::new(),
+            }),
+        }
+    }
+
+    /// Reads all schedules and delivers from now on what is due. Call it once, and before anything else.
+    pub async fn start(&self) -> Result<(), Error> {
+        let inner = &self.inner;
+        let (tell, news) = mpsc::unbounded_channel();
+        let withdrawals = Withdrawals::default();
+        let running = Running { tell: tell.clone(), withdrawals: withdrawals.clone() };
+        if inner.running.set(running).is_err() {
+            return Ok(());
+        }
+        let desk = Desk {
+            clock: inner.exchange.clock().clone(),
+            news,
+            tell,
+            withdrawals,
+            reports: self.reports(),
+            tasks: inner.deliveries.clone(),
+            stop: inner.stop.clone(),
+            abandon: inner.abandon.clone(),
+            kinds: Desk::kinds(&inner.targets),
+            pending: HashMap::new(),
+            under_way: HashSet::new(),
+            timers: BinaryHeap::new(),
+        };
+        inner.tasks.spawn(desk.run());
+        let all = const { NonZeroUsize::new(Shard::COUNT * 2).unwrap() };
+        let known = inner.exchange.streams(Shard::PREFIX, None, all).await.map_err(CommandError::Unreadable)?;
+        let shards = known.iter().filter_map(|head| Shard::of_stream(&head.stream));
+        try_join_all(shards.map(|shard| self.attend(shard))).await?;
+        Ok(())
+    }
+
+    /// The kinds of targets there are.
+    pub fn targets(&self) -> &Targets {
+        &self.inner.targets
+    }
+
+    /// The exchange that keeps the schedules.
+    pub fn exchange(&self) -> &Exchange<Timetable> {
+        &self.inner.exchange
+    }
+
+    /// Makes a schedule. With a command id, a repetition makes no second one.
+    pub async fn create(&self, spec: Spec, id: Option<CommandId>) -> Result<Made, Error> {
+        self.make(spec, None, id).await
+    }
+
+    /// Makes a schedule that was kept elsewhere before. What has the same [source](crate::More::source) as an earlier one is
+    /// refused as [`Rejection::Imported`].
+    pub async fn import(&self, spec: Spec, past: Past) -> Result<Made, Error> {
+        self.make(spec, Some(past), None).await
+    }
+
+    async fn make(&self, spec: Spec, past: Option<Past>, id: Option<CommandId>) -> Result<Made, Error> {
+        self.check(&spec).map_err(|why| CommandError::Rejected(Rejection::Invalid(why)))?;
+        let floor = self.inner.count.fetch_add(1, Relaxed);
+        let shard = self.shard_for(&spec, floor, id.as_ref());
+        self.attend(shard).await?;
+        let command = Create { spec, shard, floor, past };
+        let made = self.inner.exchange.send(&shard.stream(), command, id).await?;
+        self.inner.count.fetch_max(made.id.count(), Relaxed);
+        Ok(made)
+    }
+
+    /// What is wrong with whom `spec` calls, or with what it says.
+    fn check(&self, spec: &Spec) -> Result<(), String> {
+        let kind = &*spec.address.kind;
+        match self.inner.targets.get(kind) {
+            Some(target) => target.check(&spec.address.to, &spec.message),
+            None => {
+                let kinds = self.inner.targets.kinds().join(", ");
+                Err(format!("there are no targets of kind '{kind}': the kinds are {kinds}"))
+            }
+        }
+    }
+
+    fn shard_for(&self, spec: &Spec, number: u64, id: Option<&CommandId>) -> Shard {
+        let ordered =
+            self.inner.targets.get(&spec.address.kind).is_some_and(|target| target.manners().ordered);
+        match (ordered, spec.source(), id) {
+            // What has to keep an order, or must not be made twice, has to be in one place.
+            (true, ..) => Shard::of(&spec.address.to_string()),
+            (false, Some(source), _) => Shard::of(source),
+            (false, None, Some(id)) => Shard::nth(stable_hash(id.to_string().as_bytes())),
+            (false, None, None) => Shard::nth(number),
+        }
+    }
+
+    /// Changes what is said of it in `change`.
+    pub async fn update(&self, id: ScheduleId, change: Change, call: Option<CommandId>) -> Result<(), Error> {
+        if let Some(message) = &change.message {
+            let info = self.get(id).await?.ok_or(CommandError::Rejected(Rejection::Unknown { id }))?;
+            let spec = Spec { message: message.clone(), ..info.schedule.spec };
+            self.check(&spec).map_err(|why| CommandError::Rejected(Rejection::Invalid(why)))?;
+        }
+        self.send(id, Update { id, change }, call).await
+    }
+
+    /// Nothing is due until it is resumed.
+    pub async fn pause(&self, id: ScheduleId, call: Option<CommandId>) -> Result<(), Error> {
+        self.send(id, Pause { id }, call).await
+    }
+
+    /// It goes on.
+    pub async fn resume(&self, id: ScheduleId, call: Option<CommandId>) -> Result<(), Error> {
+        self.send(id, Resume { id }, call).await
+    }
+
+    /// Ends it for good.
+    pub async fn cancel(&self, id: ScheduleId, call: Option<CommandId>) -> Result<Cancelled, Error> {
+        self.send(id, Cancel { id }, call).await
+    }
+
+    /// Ends it and forgets it.
+    pub async fn delete(&self, id: ScheduleId, call: Option<CommandId>) -> Result<(), Error> {
+        self.send(id, Delete { id }, call).await
+    }
+
+    /// Delivers it once, now. Gives the occurrence, whose fate [`settled`](Self::settled) waits for.
+    pub async fn run_now(&self, id: ScheduleId, call: Option<CommandId>) -> Result<OccurrenceId, Error> {
+        let due_ms = self.send(id, RunNow { id }, call).await?;
+        Ok(OccurrenceId { due_ms, schedule: id })
+    }
+
+    /// Waits until an occurrence is over, and says what became of it; none if that is not known any more.
+    pub async fn settled(&self, occurrence: OccurrenceId) -> Result<Option<Record>, Error> {
+        let OccurrenceId { due_ms, schedule: id } = occurrence;
+        let over = move |timetable: &Timetable| {
+            let open = timetable.get(id).is_some_and(|schedule| schedule.occurrence(due_ms).is_some());
+            let record = || timetable.history(id).rev().find(|record| record.due_ms == due_ms).cloned();
+            (!open).then(record)
+        };
+        self.inner.exchange.wait_for(&id.shard().stream(), over).await
+    }
+
+    /// The schedule `id`.
+    pub async fn get(&self, id: ScheduleId) -> Result<Option<Info>, Error> {
+        if !self.exists(id.shard()) {
+            return Ok(None);
+        }
+        let look = move |timetable: &Timetable| timetable.get(id).cloned();
+        let schedule = self.inner.exchange.look(&id.shard().stream(), look).await?;
+        Ok(schedule.map(|schedule| Info { id, schedule }))
+    }
+
+    /// What became of its due times, newest first, at most `limit`.
+    pub async fn history(&self, id: ScheduleId, limit: usize) -> Result<Vec<Record>, Error> {
+        if !self.exists(id.shard()) {
+            return Ok(Vec::new());
+        }
+        let look = move |timetable: &Timetable| timetable.history(id).rev().take(limit).cloned().collect();
+        self.inner.exchange.look(&id.shard().stream(), look).await
+    }
+
+    /// The schedules that `filter` takes, in the order in which they were made.
+    pub async fn list(&self, filter: &Filter) -> Result<Vec<Info>, Error> {
+        let lists = try_join_all(self.shards().map(|shard| self.list_shard(shard, filter))).await?;
+        let mut all: Vec<_> = lists.into_iter().flatten().collect();
+        all.sort_by_key(|info| info.id);
+        Ok(all)
+    }
+
+    async fn list_shard(&self, shard: Shard, filter: &Filter) -> Result<Vec<Info>, Error> {
+        let mut found = Vec::new();
+        let mut after = None;
+        loop {
+            let filter = filter.clone();
+            let look = move |timetable: &Timetable| {
+                let mut page = Vec::new();
+                let mut last = None;
+                for (id, schedule) in timetable.after(after).take(PAGE) {
+                    last = Some(id);
+                    if filter.takes(schedule) {
+                        page.push(Info { id, schedule: schedule.clone() });
+                    }
+                }
+                (page, last)
+            };
+            let (page, last) = self.inner.exchange.look(&shard.stream(), look).await?;
+            found.extend(page);
+            if last.is_none() {
+                return Ok(found);
+            }
+            after = last;
+        }
+    }
+
+    /// What became of due times of all schedules, newest first, at most `limit`.
+    pub async fn records(&self, limit: usize) -> Result<Vec<(ScheduleId, Record)>, Error> {
+        let look = |shard: Shard| async move {
+            let look = move |timetable: &Timetable| {
+                let mut records: Vec<_> =
+                    timetable.records().map(|(id, record)| (id, record.clone())).collect();
+                newest_first(&mut records, limit);
+                records
+            };
+            self.inner.exchange.look(&shard.stream(), look).await
+        };
+        let mut all: Vec<_> = try_join_all(self.shards().map(look)).await?.into_iter().flatten().collect();
+        newest_first(&mut all, limit);
+        Ok(all)
+    }
+
+    /// Delivers once all that is due of `kind`, waits until each was tried, and says what came of it, by due time and number.
+    pub async fn pass(&self, kind: &str) -> Result<Vec<PassEntry>, Error> {
+        let kind: Arc<str> = kind.into();
+        let begin = |shard: Shard| {
+            let command = Pass { kind: kind.clone() };
+            async move { self.inner.exchange.send(&shard.stream(), command, None).await }
+        };
+        let mut passed: Vec<_> = try_join_all(self.shards().map(begin)).await?.into_iter().flatten().collect();
+        passed.sort_by_key(|passed| passed.occurrence);
+        let tried = passed.into_iter().map(|passed| self.tried(passed));
+        Ok(try_join_all(tried).await?.into_iter().flatten().collect())
+    }
+
+    /// Waits until what was passed was tried. None if it was withdrawn before.
+    async fn tried(&self, passed: Passed) -> Result<Option<PassEntry>, Error> {
+        let OccurrenceId { due_ms, schedule: id } = passed.occurrence;
+        let stream = id.shard().stream();
+        let tried = move |timetable: &Timetable| {
+            let Some(schedule) = timetable.get(id) else { return Some(None) };
+            let record = timetable.history(id).rev().find(|record| record.due_ms == due_ms);
+            let delivered = match (schedule.occurrence(due_ms), record.map(|record| &record.fate)) {
+                (Some(open), _) if open.claimed_by.is_some() || open.attempts <= passed.attempts => return None,
+                (Some(_), _) | (None, Some(Fate::Dead { .. })) => false,
+                (None, Some(Fate::Delivered { .. })) => true,
+                (None, Some(Fate::Skipped { .. }) | None) => return Some(None),
+            };
+            let max = schedule.spec.max_repetitions.map(std::num::NonZeroU32::get);
+            let completed = delivered && max.is_some_and(|max| schedule.delivered >= max);
+            Some(Some(PassEntry {
+                id,
+                to: passed.to.clone(),
+                delivered,
+                next_ms: schedule.next_run_ms().filter(|_| schedule.status.is_live()),
+                repetitions: schedule.delivered,
+                max_repetitions: max,
+                completed,
+            }))
+        };
+        self.inner.exchange.wait_for(&stream, tried).await
+    }
+
+    /// Begins no more deliveries, waits at most `at_most` for those that are under way, and takes no more calls. What was not
+    /// over is delivered after the next start, under the same key.
+    pub async fn stop(&self, at_most: Duration) {
+        self.inner.stop.cancel();
+        self.inner.deliveries.close();
+        let clock = self.inner.exchange.clock().clone();
+        let until = clock.now() + SignedDuration::try_from(at_most).unwrap_or(SignedDuration::MAX);
+        tokio::select! {
+            () = self.inner.deliveries.wait() => {}
+            () = clock.sleep_until(until) => {
+                tracing::warn!("deliveries are still under way: they are made again after the next start");
+            }
+        }
+        self.inner.abandon.cancel();
+        self.inner.exchange.stop().await;
+        self.inner.tasks.close();
+        self.inner.tasks.wait().await;
+    }
+
+    async fn send<C>(
+        &self,
+        id: ScheduleId,
+        command: C,
+        call: Option<CommandId>,
+    ) -> Result<<Timetable as Decide<C>>::Reply, Error>
+    where
+        Timetable: Decide<C>,
+        C: Send + 'static,
+    {
+        // Nothing is asked of streams that nobody wrote to: they would be held in memory for nothing.
+        if !self.exists(id.shard()) {
+            return Err(CommandError::Rejected(Rejection::Unknown { id }));
+        }
+        self.inner.exchange.send(&id.shard().stream(), command, call).await
+    }
+
+    // ---- delivery ----------------------------------------------------------------------------------------------
+
+    fn exists(&self, shard: Shard) -> bool {
+        self.inner.attended[shard.index()].initialized()
+    }
+
+    fn shards(&self) -> impl Iterator<Item = Shard> + '_ {
+        Shard::all().filter(|shard| self.exists(*shard))
+    }
+
+    /// Takes the deliveries of `shard` from now on.
+    async fn attend(&self, shard: Shard) -> Result<(), Error> {
+        let attend = || async {
+            let command = Attend { node: self.inner.node.clone() };
+            self.inner.exchange.send(&shard.stream(), command, None).await?;
+            let count = self.inner.exchange.look(&shard.stream(), |timetable| timetable.count).await?;
+            self.inner.count.fetch_max(count, Relaxed);
+            let this = self.clone();
+            let follow = async move { this.follow(shard).await };
+            self.inner.tasks.spawn(self.inner.stop.clone().run_until_cancelled_owned(follow));
+            Ok(())
+        };
+        self.inner.attended[shard.index()].get_or_try_init(attend).await.map(|_| ())
+    }
+
+    /// Tells the desk what this node has claimed of `shard`, for as long as the stream lives, and anew when it lives again.
+    async fn follow(&self, shard: Shard) {
+        let Some(running) = self.inner.running.get() else { return };
+        loop {
+            let (tell, withdrawals, node) =
+                (running.tell.clone(), running.withdrawals.clone(), self.inner.node.clone());
+            let mut seen = None;
+            let watch = move |timetable: &Timetable| {
+                seen = Some(tell_news(timetable, &node, seen, &tell, &withdrawals));
+                None::<()>
+            };
+            let ended = self.inner.exchange.wait_for(&shard.stream(), watch).await;
+            if let Err(error) = ended {
+                tracing::warn!(%shard, %error, "nothing of this stream is delivered until it can be read again");
+            }
+            let clock = self.inner.exchange.clock();
+            clock.sleep_until(clock.now() + FAULT_PAUSE).await;
+            let command = Attend { node: self.inner.node.clone() };
+            // If it fails, so does what follows, and it is tried again.
+            let _ = self.inner.exchange.send(&shard.stream(), command, None).await;
+        }
+    }
+
+    /// A way to report attempts: one task per stream sends what has gathered while the last report was on its way.
+    fn reports(&self) -> Reports {
+        let ways: Vec<_> = Shard::all()
+            .map(|shard| {
+                let (sender, receiver) = mpsc::unbounded_channel();
+                // Not the service itself: its last clone ends the exchange's tasks.
+                let (exchange, node) = (self.inner.exchange.clone(), self.inner.node.clone());
+                self.inner.tasks.spawn(report(exchange, node, shard, receiver));
+                sender
+            })
+            .collect();
+        Arc::new(move |shard: Shard, attempts| {
+            // The task ends with the exchange: what is not settled by then is delivered again under the same key.
+            let _ = ways[shard.index()].send(attempts);
+        })
+    }
+}
+
+fn newest_first(records: &mut Vec<(ScheduleId, Record)>, limit: usize) {
+    records.sort_by_key(|(id, record)| std::cmp::Reverse((record.at_ms, record.due_ms, *id)));
+    records.truncate(limit);
+}
+
+/// Tells the desk what is new for `node` since `seen`, or all it has claimed. Gives how much was seen.
+fn tell_news(
+    timetable: &Timetable,
+    node: &NodeId,
+    seen: Option<u64>,
+    tell: &mpsc::UnboundedSender<News>,
+    withdrawals: &Withdrawals,
+) -> u64 {
+    let index = &timetable.index;
+    let order = |occurrence: OccurrenceId| Order::of(occurrence, timetable.get(occurrence.schedule)?);
+    let mut orders = Vec::new();
+    // The desk is gone only when all stops.
+    let Some((news, total)) = seen.and_then(|seen| index.news(seen)) else {
+        orders.extend(index.claims_of(node).into_iter().filter_map(order));
+        let _ = tell.send(News::Orders(orders));
+        return index.noticed();
+    };
+    for notice in news {
+        match notice {
+            Notice::Claimed(occurrence) => orders.extend(order(occurrence)),
+            Notice::Withdrawn(occurrence) => {
+                if !orders.is_empty() {
+                    let _ = tell.send(News::Orders(std::mem::take(&mut orders)));
+                }
+                withdrawals.add(occurrence);
+                let _ = tell.send(News::Withdrawn(occurrence));
+            }
+        }
+    }
+    if !orders.is_empty() {
+        let _ = tell.send(News::Orders(orders));
+    }
+    total
+}
+
+async fn report(
+    exchange: Exchange<Timetable>,
+    node: NodeId,
+    shard: Shard,
+    mut reports: mpsc::UnboundedReceiver<Vec<Attempt>>,
+) {
+    let mut gathered = Vec::new();
+    while reports.recv_many(&mut gathered, REPORT).await > 0 {
+        let attempts: Vec<_> = gathered.drain(..).flatten().collect();
+        loop {
+            let command = Settle { node: node.clone(), attempts: attempts.clone() };
+            match exchange.send(&shard.stream(), command, None).await {
+                Ok(()) => break,
+                Err(CommandError::Stopping) => return,
+                Err(error) => {
+                    tracing::warn!(%shard, %error, "what came of deliveries is not recorded yet");
+                    let clock = exchange.clock();
+                    clock.sleep_until(clock.now() + FAULT_PAUSE).await;
+                }
+            }
+        }
+    }
+}
