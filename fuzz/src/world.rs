@@ -7,10 +7,11 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use switchboard_access::{Access, Caller};
+use switchboard_bus::{Bus, Retention};
 use switchboard_coordination::{Coordination, Project, ServiceOptions, Settings};
 use switchboard_exchange::{Clock, Exchange, Options, SignedDuration, Timestamp};
 use switchboard_journal::{Journal, MemoryJournal};
-use switchboard_tools::{Context, Registry, catalogue};
+use switchboard_tools::{Context, Registry, Services, catalogue};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
@@ -52,6 +53,7 @@ pub(crate) fn runtime() -> Runtime {
 pub(crate) struct World {
     pub(crate) journal: Arc<MemoryJournal>,
     pub(crate) coordination: Coordination,
+    pub(crate) bus: Bus,
     pub(crate) registry: Arc<Registry>,
 }
 
@@ -62,8 +64,10 @@ impl World {
 
     pub(crate) fn over(journal: Arc<MemoryJournal>, options: Options) -> Self {
         let coordination = coordination(&journal, options);
-        let registry = catalogue(&coordination, []).expect("the catalogue is sound");
-        Self { journal, coordination, registry }
+        let bus = Bus::new(journal.clone(), clock(), Retention::default());
+        let services = Services { coordination: &coordination, bus: &bus };
+        let registry = catalogue(services, []).expect("the catalogue is sound");
+        Self { journal, coordination, bus, registry }
     }
 
     /// The keys, as the journal has them.

@@ -86,6 +86,15 @@ impl Caller {
         }
     }
 
+    /// Whether it may use `toolset`, which serves all projects alike: a key that is bound to projects may only if its grant
+    /// names the toolset.
+    pub fn may_use_shared(&self, toolset: &str) -> Result<(), Denied> {
+        if self.grant.projects.is_some() && self.grant.toolsets.is_none() {
+            return Err(Denied::Toolset { caller: self.name.clone(), toolset: toolset.to_owned() });
+        }
+        self.may_use_toolset(toolset)
+    }
+
     /// Whether it may administer keys.
     pub fn may_administer(&self) -> Result<(), Denied> {
         if self.grant.admin { Ok(()) } else { Err(Denied::Admin { caller: self.name.clone() }) }

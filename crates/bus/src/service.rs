@@ -2,7 +2,8 @@
 
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, LazyLock};
 
 use futures::StreamExt as _;
@@ -48,6 +49,8 @@ struct Inner {
     retention: Retention,
     kept: Arc<Kept>,
     published: AtomicU64,
+    /// The newest position that was heard of, plus one; 0 for none.
+    seen: AtomicU64,
     started: AtomicBool,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -104,6 +107,7 @@ impl Bus {
                 retention,
                 kept: Arc::default(),
                 published: AtomicU64::new(0),
+                seen: AtomicU64::new(0),
                 started: AtomicBool::new(false),
                 stop,
                 tasks,
@@ -143,12 +147,21 @@ impl Bus {
     ) -> Result<Vec<Position>, BusError> {
         let receipt = self.inner.exchange.send(&STREAM_ID, Publish { events }, id).await?;
         self.inner.published.fetch_add(receipt.published as u64, Relaxed);
+        self.saw(receipt.positions.iter().copied().max());
         Ok(receipt.positions)
     }
 
     /// The position of the newest event; [`Position::START`] if there never was one.
     pub async fn newest(&self) -> Result<Position, BusError> {
-        self.inner.exchange.look(&STREAM_ID, Ledger::newest).await
+        let newest = self.inner.exchange.look(&STREAM_ID, Ledger::newest).await?;
+        self.saw(Some(newest));
+        Ok(newest)
+    }
+
+    /// The newest position that this bus has given out or was asked for, without looking further; none before that. What
+    /// is published after this was called has a later one.
+    pub fn seen(&self) -> Option<Position> {
+        self.inner.seen.load(SeqCst).checked_sub(1).map(Position::new)
     }
 
     /// Reads at most `limit` events, and no more than [`MAX_LIMIT`](Self::MAX_LIMIT), that match `filter` and follow
@@ -216,6 +229,10 @@ impl Bus {
         self.inner.tasks.close();
         self.inner.tasks.wait().await;
         self.inner.exchange.stop().await;
+    }
+
+    fn saw(&self, position: Option<Position>) {
+        self.inner.seen.fetch_max(position.map_or(0, |position| position.plus(1).get()), SeqCst);
     }
 
     /// Where to begin, and where the bus is.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use switchboard_access::Access;
+use switchboard_bus::Bus;
 use switchboard_coordination::Coordination;
 use switchboard_journal::Journal;
 use switchboard_tools::{Registry, View, ViewError};
@@ -41,6 +42,8 @@ pub struct Parts {
     pub journal: Arc<dyn Journal>,
     /// The projects.
     pub coordination: Coordination,
+    /// Published events.
+    pub bus: Bus,
 }
 
 impl fmt::Debug for Parts {
@@ -61,6 +64,7 @@ pub(crate) struct Core {
     pub(crate) access: Access,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) coordination: Coordination,
+    pub(crate) bus: Bus,
     pub(crate) watchers: Arc<Semaphore>,
     pub(crate) options: Options,
     pub(crate) allowed: Arc<Allowed>,
@@ -84,7 +88,7 @@ impl App {
     /// Puts the doors together. Nothing listens yet; see [`serve`](crate::serve) and [`serve_stdio`](crate::serve_stdio).
     pub fn new(parts: Parts, options: Options) -> Self {
         let (stop, close) = (CancellationToken::new(), CancellationToken::new());
-        let metrics = Arc::new(Metrics::new(&parts.coordination));
+        let metrics = Arc::new(Metrics::new(&parts.coordination, &parts.bus));
         let calls =
             Arc::new(Calls::new(parts.registry.clone(), metrics.clone(), options.limits.calls, stop.clone()));
         let mcp = Mcp::new(parts.registry.clone(), calls.clone(), &options, close.clone());
@@ -95,6 +99,7 @@ impl App {
                 access: parts.access,
                 journal: parts.journal,
                 coordination: parts.coordination,
+                bus: parts.bus,
                 watchers: Arc::new(Semaphore::new(options.limits.watchers)),
                 options,
                 allowed,

@@ -15,6 +15,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+use switchboard_bus::Bus;
 use switchboard_coordination::Coordination;
 
 /// What `GET /metrics` answers in.
@@ -115,7 +116,7 @@ const CALL_SECONDS: [f64; 13] =
     [0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0];
 
 impl Metrics {
-    pub(crate) fn new(coordination: &Coordination) -> Self {
+    pub(crate) fn new(coordination: &Coordination, bus: &Bus) -> Self {
         let mut registry = Registry::default();
         let requests = Family::default();
         let calls = Family::default();
@@ -145,6 +146,7 @@ impl Metrics {
         registry.register("process_resident_memory_bytes", "Memory of this process", gauges.resident.clone());
         registry.register("process_start_time_seconds", "When this process started", started);
         registry.register_collector(Box::new(Projects(coordination.clone())));
+        registry.register_collector(Box::new(Published(bus.clone())));
         Self { registry: Mutex::new(registry), requests, calls, call_seconds, gauges }
     }
 
@@ -199,6 +201,28 @@ impl Collector for Projects {
             None,
             live.metric_type(),
         )?)
+    }
+}
+
+/// What the bus counts by itself.
+#[derive(Debug)]
+struct Published(Bus);
+
+impl Collector for Published {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let stats = self.0.stats();
+        let published = ConstCounter::new(stats.published);
+        let name = "bus_events_published";
+        let help = "Events that were published";
+        published.encode(encoder.encode_descriptor(name, help, None, published.metric_type())?)?;
+        for (name, help, value) in [
+            ("bus_events_kept", "Published events that can be read", stats.kept),
+            ("bus_bytes_kept", "Bytes of topics and data of events that can be read", stats.kept_bytes),
+        ] {
+            let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+        }
+        Ok(())
     }
 }
 

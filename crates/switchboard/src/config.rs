@@ -55,6 +55,8 @@ pub(crate) struct Config {
     pub(crate) log: Log,
     /// The catalogue `a2amcp`, and the agents of every project.
     pub(crate) a2amcp: A2amcp,
+    /// The bus: how much of what is published is kept. An event is forgotten once any of these says so.
+    pub(crate) bus: Bus,
     /// How commands such as `call` reach a server that does not run on the data directory.
     pub(crate) client: Client,
 }
@@ -143,6 +145,22 @@ pub(crate) struct A2amcp {
     pub(crate) status_dir: PathBuf,
 }
 
+/// The bus: how much of what is published is kept. An event is forgotten once any of these says so.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Bus {
+    /// How long published events are kept. They are forgotten a little later: with the next thousand or so entries of the
+    /// journal, or when nothing was published for ten minutes.
+    #[schemars(extend("x-value" = "DURATION"))]
+    pub(crate) retention: Duration,
+    /// How much of what was published last is kept, in bytes of topics and data.
+    #[schemars(extend("x-value" = "SIZE"))]
+    pub(crate) max_bytes: ByteSize,
+    /// How many of the events published last are kept.
+    #[schemars(extend("x-value" = "COUNT"))]
+    pub(crate) max_events: u32,
+}
+
 /// How commands such as `call` reach a server that does not run on the data directory.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -176,6 +194,7 @@ impl Default for Config {
             limits: Limits::default(),
             log: Log::default(),
             a2amcp: A2amcp::default(),
+            bus: Bus::default(),
             client: Client::default(),
         }
     }
@@ -211,6 +230,16 @@ impl Default for A2amcp {
             events: false,
             claim_window: Duration::from_secs(60),
             status_dir: "/tmp/splitmind-status".into(),
+        }
+    }
+}
+
+impl Default for Bus {
+    fn default() -> Self {
+        Self {
+            retention: Duration::from_secs(24 * 3_600),
+            max_bytes: ByteSize::mebibytes(64),
+            max_events: 1_000_000,
         }
     }
 }

@@ -7,10 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use switchboard_access::Access;
+use switchboard_bus::{Bus, Retention};
 use switchboard_coordination::{Coordination, ServiceOptions, Settings};
 use switchboard_exchange::{Exchange, Options, SystemClock};
 use switchboard_journal::{Journal, MemoryJournal, OpenError, Sharing, SqliteJournal, SqliteOptions};
-use switchboard_tools::Registry;
+use switchboard_tools::{Registry, Services};
 
 use crate::config::{Config, JournalUrl};
 use crate::failure::with_causes;
@@ -22,6 +23,7 @@ pub(crate) struct System {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) access: Access,
     pub(crate) coordination: Coordination,
+    pub(crate) bus: Bus,
     pub(crate) registry: Arc<Registry>,
     store: Store,
 }
@@ -45,7 +47,7 @@ impl System {
     pub(crate) fn tools() -> Result<Arc<Registry>, Failure> {
         let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::new());
         let config = Config::default();
-        registry(&config, &coordination(&config, &journal))
+        registry(&config, &coordination(&config, &journal), &bus(&config, &journal))
     }
 
     async fn over(config: &Config, journal: Arc<dyn Journal>, store: Store) -> Result<Self, Failure> {
@@ -54,14 +56,17 @@ impl System {
             .await
             .map_err(|error| Failure::failed(format!("the keys cannot be read: {}", with_causes(&error))))?;
         let coordination = coordination(config, &journal);
-        let registry = registry(config, &coordination)?;
-        Ok(Self { journal, access, coordination, registry, store })
+        let bus = bus(config, &journal);
+        let registry = registry(config, &coordination, &bus)?;
+        bus.start();
+        Ok(Self { journal, access, coordination, bus, registry, store })
     }
 
     /// Answers what waits, closes the journal and frees the directory. Nothing acknowledged depends on it.
     pub(crate) async fn stop(self, at_most: std::time::Duration) {
         let stopped = async {
             self.coordination.exchange().stop().await;
+            self.bus.stop().await;
             self.access.stop().await;
         };
         if tokio::time::timeout(at_most, stopped).await.is_err() {
@@ -88,10 +93,19 @@ fn coordination(config: &Config, journal: &Arc<dyn Journal>) -> Coordination {
     Coordination::new(exchange, options)
 }
 
-fn registry(config: &Config, coordination: &Coordination) -> Result<Arc<Registry>, Failure> {
+fn bus(config: &Config, journal: &Arc<dyn Journal>) -> Bus {
+    let retention = Retention {
+        age: config.bus.retention.signed(),
+        bytes: config.bus.max_bytes.bytes(),
+        events: config.bus.max_events.into(),
+    };
+    Bus::new(journal.clone(), Arc::new(SystemClock), retention)
+}
+
+fn registry(config: &Config, coordination: &Coordination, bus: &Bus) -> Result<Arc<Registry>, Failure> {
     let for_tests = [switchboard_tools::echo(), (switchboard_server::CONFORMANCE, Vec::new())];
     let for_tests = config.test_toolset.then_some(for_tests);
-    switchboard_tools::catalogue(coordination, for_tests.into_iter().flatten())
+    switchboard_tools::catalogue(Services { coordination, bus }, for_tests.into_iter().flatten())
         .map_err(|error| Failure::failed(format!("the list of tools is wrong: {error}")))
 }
 

@@ -2,22 +2,33 @@
 
 use std::sync::Arc;
 
+use switchboard_bus::Bus;
 use switchboard_coordination::Coordination;
 
-use crate::{Registry, RegistryError, Tool, Toolset, a2amcp, coordination, discovery};
+use crate::{Registry, RegistryError, Tool, Toolset, a2amcp, bus, coordination, discovery};
+
+/// What the tools of the catalogue work on.
+#[derive(Debug, Clone, Copy)]
+pub struct Services<'a> {
+    /// The projects.
+    pub coordination: &'a Coordination,
+    /// Published events.
+    pub bus: &'a Bus,
+}
 
 /// The registry of everything this program offers, with `more` toolsets that only a test adds.
 pub fn catalogue(
-    coordination_service: &Coordination,
+    services: Services<'_>,
     more: impl IntoIterator<Item = (Toolset, Vec<Tool>)>,
 ) -> Result<Arc<Registry>, RegistryError> {
     let (more_sets, more_tools): (Vec<_>, Vec<_>) = more.into_iter().unzip();
     let mut contradiction = None;
     let registry = Arc::new_cyclic(|registry| {
-        let toolsets = [a2amcp::toolset(), coordination::toolset(), discovery::toolset()];
+        let toolsets = [a2amcp::toolset(), coordination::toolset(), bus::toolset(), discovery::toolset()];
         let tools = [
-            a2amcp::tools(coordination_service),
-            coordination::tools(coordination_service),
+            a2amcp::tools(services.coordination),
+            coordination::tools(services.coordination),
+            bus::tools(services.bus),
             discovery::tools(registry),
         ];
         let made = Registry::new(

@@ -8,6 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+use switchboard_bus::{Key, Pattern, Topic};
 use switchboard_coordination::{Name, Text};
 
 /// Why arguments were refused: which one, and why.
@@ -167,4 +168,19 @@ string_parameter!(
     /// A text: at most 1 MiB.
     TextParam(Text),
     |text| Text::new(text)
+);
+string_parameter!(
+    /// A topic of the bus: at most 256 bytes.
+    TopicParam(Topic),
+    |text| Topic::new(text)
+);
+string_parameter!(
+    /// A pattern of topics: at most 256 bytes.
+    PatternParam(Pattern),
+    |text| Pattern::new(text)
+);
+string_parameter!(
+    /// What tells a repeated publication from a new one: at most 256 bytes.
+    KeyParam(Key),
+    |text| Key::new(text)
 );

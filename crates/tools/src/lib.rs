@@ -12,13 +12,17 @@ pub use registry::{
 };
 
 mod catalogue;
-pub use catalogue::{catalogue, estimated_tokens};
+pub use catalogue::{Services, catalogue, estimated_tokens};
 
 mod echo;
 pub use echo::echo;
 
+mod answer;
 mod input;
 mod waiting;
+
+mod bus;
+pub use bus::NAME as BUS;
 
 mod a2amcp;
 mod coordination;

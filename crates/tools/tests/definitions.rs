@@ -6,20 +6,19 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use switchboard_access::{Caller, Grant};
+use switchboard_bus::{Bus, Retention};
 use switchboard_coordination::{Coordination, Project, ServiceOptions, Settings};
 use switchboard_exchange::{Exchange, Options, SystemClock};
 use switchboard_journal::MemoryJournal;
-use switchboard_tools::{CallError, Context, Output, Registry, View, catalogue, estimated_tokens};
+use switchboard_tools::{CallError, Context, Output, Registry, Services, View, catalogue, estimated_tokens};
 
 fn registry() -> Arc<Registry> {
-    let exchange = Exchange::<Project>::new(
-        Arc::new(MemoryJournal::new()),
-        Arc::new(SystemClock),
-        Settings::default(),
-        Options::default(),
-    );
+    let journal = Arc::new(MemoryJournal::new());
+    let bus = Bus::new(journal.clone(), Arc::new(SystemClock), Retention::default());
+    let exchange =
+        Exchange::<Project>::new(journal, Arc::new(SystemClock), Settings::default(), Options::default());
     let coordination = Coordination::new(exchange, ServiceOptions { status_dir: None });
-    catalogue(&coordination, []).unwrap()
+    catalogue(Services { coordination: &coordination, bus: &bus }, []).unwrap()
 }
 
 fn object(value: Value) -> Map<String, Value> {
@@ -127,6 +126,7 @@ fn a_toolset_costs_an_agent_no_more_context_than_it_must() {
     // Raised on purpose only: every connected agent pays this.
     assert!(cost("a2amcp") <= 3_200, "{}", cost("a2amcp"));
     assert!(cost("coordination") <= 3_600, "{}", cost("coordination"));
+    assert!(cost("bus") <= 400, "{}", cost("bus"));
     assert!(cost("discovery") <= 300, "{}", cost("discovery"));
 }
 
@@ -186,4 +186,91 @@ async fn bad_arguments_are_answered_in_the_shape_of_the_toolset() {
     assert!(ours.is_error);
     assert_eq!(said["error"]["code"], "invalid_arguments");
     assert_eq!(said["error"]["message"], "Invalid value for text: must be a string");
+}
+
+#[tokio::test]
+async fn what_is_published_is_read_from_a_position_on_or_waited_for() {
+    let registry = registry();
+    let publish = |topic: &'static str, data: Value| {
+        let registry = registry.clone();
+        async move { call(&registry, "bus.publish", json!({"topic": topic, "data": data})).await.structured }
+    };
+    assert_eq!(publish("build.done", json!({"ok": true})).await.unwrap(), json!({"position": 1}));
+    publish("other", json!(null)).await;
+    let read = call(&registry, "bus.read", json!({"topic": "build.*", "after": 0})).await.structured.unwrap();
+    assert_eq!(
+        (&read["next"], &read["more"], read["events"].as_array().unwrap().len()),
+        (&json!(2), &json!(false), 1)
+    );
+    let event = &read["events"][0];
+    assert_eq!((&event["position"], &event["topic"]), (&json!(1), &json!("build.done")));
+    assert_eq!((&event["data"], &event["source"]), (&json!({"ok": true}), &json!("local")));
+
+    let wait = json!({"topic": "build.#", "after": 2, "wait_seconds": 45});
+    let waiting = call(&registry, "bus.read", wait);
+    let (read, _) = tokio::join!(waiting, async {
+        tokio::task::yield_now().await;
+        publish("build.begun", json!(7)).await
+    });
+    assert_eq!(read.structured.unwrap()["events"][0]["data"], 7);
+
+    let only_new = call(&registry, "bus.read", json!({"topic": "#"})).await.structured.unwrap();
+    assert_eq!((&only_new["events"], &only_new["next"]), (&json!([]), &json!(3)));
+}
+
+#[tokio::test]
+async fn a_key_published_twice_keeps_its_position() {
+    let registry = registry();
+    let event = json!({"topic": "a", "key": "ada-1"});
+    let first = call(&registry, "bus.publish", event.clone()).await.structured;
+    assert_eq!(call(&registry, "bus.publish", event).await.structured, first);
+}
+
+#[tokio::test]
+async fn what_the_bus_refuses_says_what_would_be_right() {
+    let registry = registry();
+    for (tool, arguments, code, parameter) in [
+        ("bus.publish", json!({"topic": "a.*"}), "invalid_arguments", json!("topic")),
+        ("bus.publish", json!({"topic": ""}), "invalid_arguments", json!("topic")),
+        (
+            "bus.publish",
+            json!({"topic": "a", "data": "x".repeat(256 << 10)}),
+            "invalid_arguments",
+            json!("data"),
+        ),
+        ("bus.read", json!({"topic": "a.#.b"}), "invalid_arguments", json!("topic")),
+        ("bus.read", json!({"topic": "a", "limit": 1_001}), "invalid_arguments", json!("limit")),
+        ("bus.read", json!({"topic": "a", "wait_seconds": 46}), "invalid_arguments", json!("wait_seconds")),
+        ("bus.read", json!({"topic": "a", "after": -1}), "invalid_arguments", json!("after")),
+        ("bus.read", json!({"topic": "a", "after": 9}), "position_unknown", Value::Null),
+    ] {
+        let refused = call(&registry, tool, arguments.clone()).await;
+        let said = refused.structured.unwrap();
+        assert!(refused.is_error, "{arguments}");
+        assert_eq!(
+            (&said["error"]["code"], &said["error"]["parameter"]),
+            (&json!(code), &parameter),
+            "{arguments}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_key_bound_to_projects_may_use_the_bus_only_if_it_says_so() {
+    let registry = registry();
+    let publish = |projects: Option<&str>, toolsets: Option<&str>| {
+        let set = |name: Option<&str>| name.map(|name| [name.to_owned()].into());
+        let grant = Grant { projects: set(projects), toolsets: set(toolsets), admin: false };
+        let caller = Caller { name: "bound".into(), grant: Arc::new(grant) };
+        let registry = registry.clone();
+        async move {
+            let arguments = object(json!({"topic": "a"}));
+            registry.call(&View::ALL, "bus.publish", arguments, Context::new(caller)).await.is_ok()
+        }
+    };
+    assert!(publish(None, None).await);
+    assert!(publish(None, Some("bus")).await);
+    assert!(publish(Some("mine"), Some("bus")).await);
+    assert!(!publish(Some("mine"), None).await);
+    assert!(!publish(None, Some("coordination")).await);
 }

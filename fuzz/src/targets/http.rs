@@ -85,6 +85,7 @@ impl Server {
             access: world.access().await.expect("an empty journal holds no keys"),
             journal: world.journal.clone(),
             coordination: world.coordination.clone(),
+            bus: world.bus.clone(),
         };
         let app = App::new(parts, Options::default());
         let listener = Listener::bind(([127, 0, 0, 1], 0).into()).expect("there is a free port");

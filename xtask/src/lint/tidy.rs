@@ -35,6 +35,7 @@ const BESIDE: &[(&str, &[&str])] = &[
         "switchboard-fuzz",
         &[
             "switchboard-access",
+            "switchboard-bus",
             "switchboard-coordination",
             "switchboard-exchange",
             "switchboard-journal",

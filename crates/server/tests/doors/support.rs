@@ -7,6 +7,7 @@ use std::time::Duration;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Map, Value, json};
 use switchboard_access::Access;
+use switchboard_bus::{Bus, Retention};
 use switchboard_coordination::{Coordination, ServiceOptions, Settings};
 use switchboard_exchange::{Exchange, SystemClock};
 use switchboard_journal::Journal;
@@ -57,6 +58,7 @@ pub(crate) struct Server {
     pub(crate) a2amcp: SocketAddr,
     pub(crate) access: Access,
     pub(crate) coordination: Coordination,
+    pub(crate) bus: Bus,
     pub(crate) journal: Arc<FullJournal>,
     pub(crate) signals: Signals,
     pub(crate) stop: CancellationToken,
@@ -91,10 +93,12 @@ impl Server {
             switchboard_exchange::Options::default(),
         );
         let coordination = Coordination::new(projects, ServiceOptions { status_dir: None });
+        let bus = Bus::new(journal.clone(), Arc::new(SystemClock), Retention::default());
         let parts = Parts {
             registry: Arc::new(registry(&signals)),
             access: access.clone(),
             coordination: coordination.clone(),
+            bus: bus.clone(),
             journal: journal.clone(),
         };
         let app = App::new(parts, options);
@@ -107,7 +111,7 @@ impl Server {
             async move { serve(&app, vec![listener, compat], stop).await }
         });
         let client = Client::builder().no_proxy().build().unwrap();
-        Self { address, a2amcp, access, coordination, journal, signals, stop, client, serving }
+        Self { address, a2amcp, access, coordination, bus, journal, signals, stop, client, serving }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {

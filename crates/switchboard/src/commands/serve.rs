@@ -108,6 +108,7 @@ pub(crate) fn parts(system: &System) -> Parts {
         access: system.access.clone(),
         journal: system.journal.clone(),
         coordination: system.coordination.clone(),
+        bus: system.bus.clone(),
     }
 }
 

@@ -5,6 +5,7 @@ use switchboard_coordination::{CoordinationError, Rejection};
 use switchboard_exchange::CommandError;
 
 use crate::Output;
+use crate::answer::{bad_arguments, error, failed};
 use crate::input::BadArguments;
 
 /// Why a call has no success answer.
@@ -28,40 +29,10 @@ impl From<CoordinationError> for Failure {
 pub(super) fn output(answer: Result<Value, Failure>) -> Output {
     match answer {
         Ok(answer) => Output::structured(answer),
-        Err(Failure::Arguments(bad)) => error(
-            "invalid_arguments",
-            &bad.to_string(),
-            "correct the argument and call again",
-            json!({"parameter": bad.parameter()}),
-        ),
+        Err(Failure::Arguments(bad)) => bad_arguments(&bad),
         Err(Failure::Refused(CommandError::Rejected(rejection))) => rejected(&rejection),
         Err(Failure::Refused(fault)) => failed(&fault),
     }
-}
-
-fn error(code: &str, message: &str, next: &str, details: Value) -> Output {
-    let mut error = json!({"code": code, "message": message, "next": next});
-    if let (Value::Object(error), Value::Object(details)) = (&mut error, details) {
-        error.extend(details);
-    }
-    Output::structured(json!({"error": error})).error()
-}
-
-fn failed(fault: &CoordinationError) -> Output {
-    let (code, next) = match fault {
-        CommandError::Busy { .. } => ("busy", "call again in a moment"),
-        CommandError::Stopping => ("stopping", "call again when the server is back"),
-        CommandError::Unknown(_) => ("outcome_unknown", "look at the state before you repeat the call"),
-        CommandError::IdReused { .. } => ("command_id_reused", "use a new command id for a new call"),
-        CommandError::TooLarge(_) => ("too_large", "send less at once"),
-        CommandError::Rejected(_)
-        | CommandError::Unavailable(_)
-        | CommandError::Unreadable(_)
-        | CommandError::Damaged { .. } => {
-            ("unavailable", "nothing was changed; tell the person who runs the server: switchboard doctor")
-        }
-    };
-    error(code, &fault.to_string(), next, Value::Null)
 }
 
 fn rejected(rejection: &Rejection) -> Output {

@@ -8,10 +8,8 @@ use switchboard_exchange::{Decide, SignedDuration};
 
 use super::answer::{Failure, output};
 use crate::input::{BadArguments, read, schema_of};
+use crate::waiting::LONGEST_WAIT_SECONDS;
 use crate::{Annotations, Context, Definition, Handler, Tool};
-
-/// The longest a call waits: several clients end a call that takes a minute.
-pub(super) const LONGEST_WAIT_SECONDS: i64 = 45;
 
 /// The arguments of every tool of this toolset name a project.
 pub(super) trait InProject {
