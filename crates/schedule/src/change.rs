@@ -294,7 +294,7 @@ impl Decide<RunNow> for Timetable {
             return Err(Rejection::TooManyOpen { id });
         }
         // Every occurrence has a due time of its own: it is what tells them apart.
-        let last = self.history(id).next_back().map(|record| record.last_due_ms());
+        let last = self.history(id).next_back().map(crate::Record::last_due_ms);
         let taken = |due_ms: i64| schedule.next_ms == Some(due_ms) || schedule.occurrence(due_ms).is_some();
         let mut due = last.map_or(now_ms, |last| now_ms.max(last.saturating_add(1)));
         while taken(due) {
@@ -369,7 +369,10 @@ fn changed(spec: &Spec, change: &Change) -> Spec {
     spec.missed = change.missed.unwrap_or(spec.missed);
     spec.overlap = change.overlap.unwrap_or(spec.overlap);
     spec.max_repetitions = change.max_repetitions.unwrap_or(spec.max_repetitions);
-    if change.start_ms.is_some() || change.end_ms.is_some() || change.jitter_ms.is_some() || change.retry.is_some()
+    if change.start_ms.is_some()
+        || change.end_ms.is_some()
+        || change.jitter_ms.is_some()
+        || change.retry.is_some()
     {
         let more = spec.more_mut();
         more.start_ms = change.start_ms.unwrap_or(more.start_ms);
@@ -413,8 +416,9 @@ pub(crate) fn check(spec: &Spec) -> Result<(), Rejection> {
     if let (Some(start), Some(end)) = (spec.start_ms(), spec.end_ms())
         && end < start
     {
-        return Err(Rejection::Invalid("the end is before the start: swap them, or leave one out".to_owned()));
+        return Err(Rejection::Invalid(
+            "the end is before the start: swap them, or leave one out".to_owned(),
+        ));
     }
     Ok(())
 }
-

@@ -139,8 +139,11 @@ struct Group {
 
 impl Group {
     fn has_place(&self, manners: &Manners) -> bool {
-        let at_once =
-            if self.slow_calls >= SLOW_AFTER { SLOW_AT_ONCE.min(manners.per_group) } else { manners.per_group };
+        let at_once = if self.slow_calls >= SLOW_AFTER {
+            SLOW_AT_ONCE.min(manners.per_group)
+        } else {
+            manners.per_group
+        };
         self.under_way < at_once.max(1)
     }
 }
@@ -188,7 +191,10 @@ impl Desk {
             News::Orders(orders) => {
                 for order in orders {
                     let known = self.under_way.contains(&(order.occurrence, order.attempt))
-                        || self.pending.get(&order.occurrence).is_some_and(|old| old.attempt == order.attempt);
+                        || self
+                            .pending
+                            .get(&order.occurrence)
+                            .is_some_and(|old| old.attempt == order.attempt);
                     if !known {
                         self.timers.push(Reverse((order.ready_ms, order.occurrence)));
                         self.pending.insert(order.occurrence, order);
@@ -222,16 +228,14 @@ impl Desk {
             let Some(order) = self.pending.get(&occurrence).filter(|order| order.ready_ms == ready_ms) else {
                 continue;
             };
-            match self.kinds.get_mut(&*order.address.kind) {
-                Some(desk) => desk.enqueue(occurrence, &order.address.to),
-                None => {
-                    let error = format!("this server has no targets of kind '{}'", order.address.kind);
-                    let attempt =
-                        Attempt { occurrence, number: order.attempt, outcome: Outcome::refused(error) };
-                    self.pending.remove(&occurrence);
-                    (self.reports)(occurrence.schedule.shard(), vec![attempt]);
-                }
+            if let Some(desk) = self.kinds.get_mut(&*order.address.kind) {
+                desk.enqueue(occurrence, &order.address.to);
+                continue;
             }
+            let error = format!("this server has no targets of kind '{}'", order.address.kind);
+            let attempt = Attempt { occurrence, number: order.attempt, outcome: Outcome::refused(error) };
+            self.pending.remove(&occurrence);
+            (self.reports)(occurrence.schedule.shard(), vec![attempt]);
         }
     }
 
@@ -274,10 +278,12 @@ impl KindDesk {
         if !self.groups.contains_key(name) {
             self.groups.insert(name.into(), Group::default());
         }
-        if let Some((name, group)) = self.groups.get_key_value(name).map(|(name, _)| name.clone()).and_then(|name| {
-            let group = self.groups.get_mut(&name)?;
-            Some((name, group))
-        }) {
+        if let Some((name, group)) =
+            self.groups.get_key_value(name).map(|(name, _)| name.clone()).and_then(|name| {
+                let group = self.groups.get_mut(&name)?;
+                Some((name, group))
+            })
+        {
             group.waiting.push_back(occurrence);
             if !group.in_line && group.has_place(&self.manners) {
                 group.in_line = true;
@@ -366,8 +372,7 @@ impl Call {
             (self.reports)(shard, attempts);
         }
         // The desk may be gone: then nobody counts places any more.
-        let _ =
-            self.tell.send(News::Done { kind: self.kind, group: self.group, deliveries: attempts, slow });
+        let _ = self.tell.send(News::Done { kind: self.kind, group: self.group, deliveries: attempts, slow });
     }
 }
 
@@ -381,4 +386,3 @@ async fn elapsed(sleep: Option<&mut futures::future::BoxFuture<'static, ()>>) {
         None => std::future::pending().await,
     }
 }
-

@@ -165,10 +165,10 @@ impl<'a> Draft<'a> {
         let ahead = i64::from(self.timetable.settings.lookahead_ms);
         while let Some(due) = following {
             next = due;
-            let may_be_ahead =
-                self.node.is_some() && !self.releases && may_open_ahead(schedule, opening.lane) && {
-                    opening.open == 0 || schedule.spec.overlap == Overlap::Allow
-                };
+            let may_be_ahead = self.node.is_some()
+                && !self.releases
+                && may_open_ahead(schedule, opening.lane)
+                && { opening.open == 0 || schedule.spec.overlap == Overlap::Allow };
             let horizon = self.now_ms.saturating_add(if may_be_ahead { ahead } else { 0 });
             if next > horizon || self.events.len() >= TICK_EVENTS {
                 break;
@@ -247,7 +247,11 @@ impl<'a> Draft<'a> {
         let ready = due.saturating_add(jitter_ms(opening.schedule, id, due));
         let by_pass = self.timetable.is_by_pass(opening.schedule);
         // What a pass opens is claimed by the tick that follows, in its turn.
-        let node = if by_pass || !self.may_claim_at_opening(opening.lane, ready) { None } else { self.node.cloned() };
+        let node = if by_pass || !self.may_claim_at_opening(opening.lane, ready) {
+            None
+        } else {
+            self.node.cloned()
+        };
         if node.is_some() {
             self.claimed = true;
             self.taken.extend(opening.lane);
@@ -320,7 +324,9 @@ impl<'a> Draft<'a> {
     }
 
     fn claim_one(&mut self, occurrence: OccurrenceId) {
-        let (Some(node), OccurrenceId { due_ms: due, schedule: id }) = (self.node, occurrence) else { return };
+        let (Some(node), OccurrenceId { due_ms: due, schedule: id }) = (self.node, occurrence) else {
+            return;
+        };
         if let Some(schedule) = self.timetable.get(id)
             && let Some(open) = schedule.occurrence(due)
             && let Some(event) = given_up(self.timetable, id, schedule, open, self.now_ms)
@@ -352,9 +358,10 @@ fn given_up(
     now_ms: i64,
 ) -> Option<Vec<Event>> {
     let last = retry_of(timetable, schedule).attempts.filter(|attempts| open.attempts >= *attempts)?;
-    let error = open.error.clone().unwrap_or_else(|| {
-        Arc::from(format!("the server was gone during the last of {last} attempts"))
-    });
+    let error = open
+        .error
+        .clone()
+        .unwrap_or_else(|| Arc::from(format!("the server was gone during the last of {last} attempts")));
     let mut events = vec![Event::Failed { id, due: open.due_ms, at: now_ms, error, retry: None }];
     events.extend(end_after(schedule, id, open, false, now_ms));
     Some(events)
@@ -376,8 +383,10 @@ pub(crate) fn end_after(
         return None;
     }
     let counts = u32::from(delivered);
-    let often_enough =
-        schedule.spec.max_repetitions.is_some_and(|max| schedule.delivered.saturating_add(counts) >= max.get());
+    let often_enough = schedule
+        .spec
+        .max_repetitions
+        .is_some_and(|max| schedule.delivered.saturating_add(counts) >= max.get());
     let nothing_left = schedule.next_ms.is_none() && schedule.open.len() == 1;
     let end = match (often_enough, nothing_left) {
         (true, _) => End::Completed,
@@ -435,7 +444,8 @@ pub(crate) fn skipped(
     at: i64,
 ) -> Event {
     let spec = &schedule.spec;
-    let before = spec.end_ms().map_or(before, |end| before.min(end.saturating_add(1))).max(first.saturating_add(1));
+    let before =
+        spec.end_ms().map_or(before, |end| before.min(end.saturating_add(1))).max(first.saturating_add(1));
     let counted = spec.timing.skip_count(first, before);
     let next = spec.next_after(counted.last_ms.max(before.saturating_sub(1)));
     Event::Skipped {

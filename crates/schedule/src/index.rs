@@ -18,7 +18,9 @@ pub(crate) enum Lane {
 
 impl Lane {
     pub(crate) fn destination(address: &Address) -> Self {
-        Self::Destination(stable_hash(address.kind.as_bytes()) ^ stable_hash(address.to.as_bytes()).rotate_left(1))
+        Self::Destination(
+            stable_hash(address.kind.as_bytes()) ^ stable_hash(address.to.as_bytes()).rotate_left(1),
+        )
     }
 }
 

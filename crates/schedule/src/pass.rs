@@ -40,7 +40,8 @@ impl Decide<Pass> for Timetable {
         let mut events = Vec::new();
         let mut passed = Vec::new();
         for (_, id) in self.index.by_pass.range(..=(now_ms, ScheduleId::new(u64::MAX))) {
-            let Some(schedule) = self.get(*id).filter(|schedule| schedule.spec.address.kind == command.kind) else {
+            let Some(schedule) = self.get(*id).filter(|schedule| schedule.spec.address.kind == command.kind)
+            else {
                 continue;
             };
             let opened = open_for_pass(self, *id, schedule, now_ms);

@@ -43,7 +43,10 @@ pub enum Rejection {
         id: ScheduleId,
     },
     /// There are as many as may be.
-    #[error("there are {} schedules beside this one, the most there may be: cancel some", Timetable::MAX_LIVE)]
+    #[error(
+        "there are {} schedules beside this one, the most there may be: cancel some",
+        Timetable::MAX_LIVE
+    )]
     TooMany,
     /// It was imported before.
     #[error("'{origin}' was imported before, as schedule {id}")]

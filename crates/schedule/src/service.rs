@@ -19,8 +19,9 @@ use crate::index::Notice;
 use crate::pass::{Pass, Passed};
 use crate::timetable::Schedule;
 use crate::{
-    Attempt, Attend, Cancel, Cancelled, Change, Create, Delete, Fate, Made, NodeId, OccurrenceId, Past, Pause,
-    Record, Rejection, Resume, RunNow, ScheduleId, Settle, Shard, Spec, Status, Targets, Timetable, Update,
+    Attempt, Attend, Cancel, Cancelled, Change, Create, Delete, Fate, Made, NodeId, OccurrenceId, Past,
+    Pause, Record, Rejection, Resume, RunNow, ScheduleId, Settle, Shard, Spec, Status, Targets, Timetable,
+    Update,
 };
 
 /// Why a call got no answer from the schedules.
@@ -167,7 +168,8 @@ impl Schedules {
         };
         inner.tasks.spawn(desk.run());
         let all = const { NonZeroUsize::new(Shard::COUNT * 2).unwrap() };
-        let known = inner.exchange.streams(Shard::PREFIX, None, all).await.map_err(CommandError::Unreadable)?;
+        let known =
+            inner.exchange.streams(Shard::PREFIX, None, all).await.map_err(CommandError::Unreadable)?;
         let shards = known.iter().filter_map(|head| Shard::of_stream(&head.stream));
         try_join_all(shards.map(|shard| self.attend(shard))).await?;
         Ok(())
@@ -208,13 +210,11 @@ impl Schedules {
     /// What is wrong with whom `spec` calls, or with what it says.
     fn check(&self, spec: &Spec) -> Result<(), String> {
         let kind = &*spec.address.kind;
-        match self.inner.targets.get(kind) {
-            Some(target) => target.check(&spec.address.to, &spec.message),
-            None => {
-                let kinds = self.inner.targets.kinds().join(", ");
-                Err(format!("there are no targets of kind '{kind}': the kinds are {kinds}"))
-            }
-        }
+        let Some(target) = self.inner.targets.get(kind) else {
+            let kinds = self.inner.targets.kinds().join(", ");
+            return Err(format!("there are no targets of kind '{kind}': the kinds are {kinds}"));
+        };
+        target.check(&spec.address.to, &spec.message)
     }
 
     fn shard_for(&self, spec: &Spec, number: u64, id: Option<&CommandId>) -> Shard {
@@ -351,7 +351,8 @@ impl Schedules {
             let command = Pass { kind: kind.clone() };
             async move { self.inner.exchange.send(&shard.stream(), command, None).await }
         };
-        let mut passed: Vec<_> = try_join_all(self.shards().map(begin)).await?.into_iter().flatten().collect();
+        let mut passed: Vec<_> =
+            try_join_all(self.shards().map(begin)).await?.into_iter().flatten().collect();
         passed.sort_by_key(|passed| passed.occurrence);
         let tried = passed.into_iter().map(|passed| self.tried(passed));
         Ok(try_join_all(tried).await?.into_iter().flatten().collect())
@@ -365,7 +366,9 @@ impl Schedules {
             let Some(schedule) = timetable.get(id) else { return Some(None) };
             let record = timetable.history(id).rev().find(|record| record.due_ms == due_ms);
             let delivered = match (schedule.occurrence(due_ms), record.map(|record| &record.fate)) {
-                (Some(open), _) if open.claimed_by.is_some() || open.attempts <= passed.attempts => return None,
+                (Some(open), _) if open.claimed_by.is_some() || open.attempts <= passed.attempts => {
+                    return None;
+                }
                 (Some(_), _) | (None, Some(Fate::Dead { .. })) => false,
                 (None, Some(Fate::Delivered { .. })) => true,
                 (None, Some(Fate::Skipped { .. }) | None) => return Some(None),
@@ -443,7 +446,7 @@ impl Schedules {
             self.inner.tasks.spawn(self.inner.stop.clone().run_until_cancelled_owned(follow));
             Ok(())
         };
-        self.inner.attended[shard.index()].get_or_try_init(attend).await.map(|_| ())
+        self.inner.attended[shard.index()].get_or_try_init(attend).await.copied()
     }
 
     /// Tells the desk what this node has claimed of `shard`, for as long as the stream lives, and anew when it lives again.

@@ -76,14 +76,17 @@ impl Timetable {
                 events.extend(end_after(schedule, id, open, true, at));
                 events
             }
-            Outcome::Failed { .. } if open.claimed_by.as_ref() != Some(node) || open.attempts != attempt.number => {
+            Outcome::Failed { .. }
+                if open.claimed_by.as_ref() != Some(node) || open.attempts != attempt.number =>
+            {
                 Vec::new()
             }
             Outcome::Failed { error, permanent, retry_after } => {
                 let goes_on = schedule.status.is_live() && !permanent;
                 let pause = retry_of(self, schedule).pause_ms(attempt.occurrence, open.attempts);
                 let pause = pause.filter(|_| goes_on).map(|pause| {
-                    let asked = retry_after.map_or(0, |after| i64::try_from(after.as_millis()).unwrap_or(MAX_PAUSE_MS));
+                    let asked = retry_after
+                        .map_or(0, |after| i64::try_from(after.as_millis()).unwrap_or(MAX_PAUSE_MS));
                     pause.max(asked).min(MAX_PAUSE_MS)
                 });
                 let retry = pause.map(|pause| at.saturating_add(pause));

@@ -18,7 +18,8 @@ use crate::event::{End, Event};
 use crate::history::History;
 use crate::index::{Index, Lane, Notice};
 use crate::{
-    Fate, NodeId, Occurrence, OccurrenceId, Overlap, Record, Rejection, ScheduleId, Settings, SkipReason, Spec,
+    Fate, NodeId, Occurrence, OccurrenceId, Overlap, Record, Rejection, ScheduleId, Settings, SkipReason,
+    Spec,
 };
 
 /// The schedules of one stream.
@@ -246,7 +247,8 @@ impl Timetable {
             if attempted {
                 schedule.last_run_ms = Some(at_ms);
             }
-            if matches!(fate, Fate::Delivered { .. }) && closed.as_ref().is_some_and(|closed| !closed.manual) {
+            if matches!(fate, Fate::Delivered { .. }) && closed.as_ref().is_some_and(|closed| !closed.manual)
+            {
                 schedule.delivered = schedule.delivered.saturating_add(1);
             }
         });
@@ -314,6 +316,7 @@ impl Machine for Timetable {
         self.rebuild_index();
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm per event, and nothing to decide")]
     fn apply(&mut self, event: &Event) {
         match event {
             Event::Created { id, spec, at, next, delivered, last_run } => {

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 
 use expect_test::expect;
 use switchboard_schedule::{
-    Cancel, Cancelled, Change, Create, Delete, Message, Missed, Past, Pause, Resume, RunNow, Settings, Shard, Spec,
-    Timing, Update,
+    Cancel, Cancelled, Change, Create, Delete, Message, Missed, Past, Pause, Resume, RunNow, Settings, Shard,
+    Spec, Timing, Update,
 };
 
 use crate::script::{FIRST, Script, every, settings, spec};
@@ -19,12 +19,12 @@ fn what_was_opened_ahead_is_not_delivered_once_its_schedule_is_cancelled() {
     assert_eq!(script.send(&Cancel { id: FIRST }).unwrap(), Cancelled::Now);
     assert_eq!(script.send(&Cancel { id: FIRST }).unwrap(), Cancelled::Before);
     script.until(100);
-    expect![[r#"
+    expect![[r"
         0s created id 64 next 10s
         9900ms opened id 64 due 10s ready 10s node n next 20s
         9900ms unopened id 64 due 10s next 10s
         9900ms ended id 64 end cancelled
-    "#]]
+    "]]
     .assert_eq(&script.log());
 }
 
@@ -37,11 +37,11 @@ fn a_delivery_that_is_under_way_ends_well_and_the_schedule_stays_cancelled() {
     script.send(&Cancel { id: FIRST }).unwrap();
     script.delivered(FIRST, 10);
     script.until(100);
-    expect![[r#"
+    expect![[r"
         25s withdrawn id 64 due 20s why cancelled
         25s ended id 64 end cancelled
         25s delivered id 64 due 10s
-    "#]]
+    "]]
     .assert_eq(&script.log());
     script.failed(FIRST, 10);
     assert_eq!(script.timetable.get(FIRST).unwrap().delivered, 1);
@@ -60,14 +60,14 @@ fn a_completed_schedule_cannot_be_changed() {
     script.send(&Update { id: FIRST, change: Change::default() }).unwrap_err();
     script.send(&Delete { id: FIRST }).unwrap();
     script.send(&Delete { id: FIRST }).unwrap_err();
-    expect![[r#"
+    expect![[r"
         10s rejected: schedule 64 is completed: make a new one
         10s rejected: schedule 64 is completed: make a new one
         10s rejected: schedule 64 is completed: make a new one
         10s rejected: schedule 64 is completed: make a new one
         10s deleted id 64
         10s rejected: there is no schedule 64
-    "#]]
+    "]]
     .assert_eq(&script.log());
     assert_eq!(script.timetable.records().count(), 0);
 }
@@ -82,13 +82,13 @@ fn due_times_of_a_pause_are_skipped_and_counted() {
     script.send(&Resume { id: FIRST }).unwrap();
     script.send(&Resume { id: FIRST }).unwrap();
     script.until(40);
-    expect![[r#"
+    expect![[r"
         0s created id 64 next 10s
         5s paused id 64
         35s skipped id 64 due 10s last 30s count 3 why paused next 40s
         35s resumed id 64 next 40s
         40s opened id 64 due 40s ready 40s node n next 50s
-    "#]]
+    "]]
     .assert_eq(&script.log());
 }
 
@@ -100,12 +100,12 @@ fn what_is_due_once_and_passed_in_a_pause_follows_the_rule_for_missed_times() {
     script.until(1_000);
     script.send(&Resume { id: FIRST }).unwrap();
     script.until(1_001);
-    expect![[r#"
+    expect![[r"
         0s created id 64 next 10s
         0s paused id 64
         1000s resumed id 64 next 10s
         1000s opened id 64 due 10s ready 10s node n
-    "#]]
+    "]]
     .assert_eq(&script.log());
 }
 
@@ -122,7 +122,7 @@ fn run_now_delivers_beside_the_timing_and_counts_for_no_limit() {
     script.tick_if_due();
     script.delivered(FIRST, 3);
     script.until(10);
-    expect![[r#"
+    expect![[r"
         0s created id 64 next 10s
         3s opened id 64 due 3s ready 3s manual released
         3s claimed id 64 due 3s node n
@@ -130,7 +130,7 @@ fn run_now_delivers_beside_the_timing_and_counts_for_no_limit() {
         3s claimed id 64 due 3001ms node n
         3s delivered id 64 due 3s
         10s opened id 64 due 10s ready 10s node n next 20s
-    "#]]
+    "]]
     .assert_eq(&script.log());
 }
 
@@ -146,7 +146,7 @@ fn a_change_of_what_was_opened_ahead_is_delivered_as_changed() {
     let change = Change { timing: Some((every(15), "15s".into())), ..Change::default() };
     script.send(&Update { id: FIRST, change }).unwrap();
     script.until(15);
-    expect![[r#"
+    expect![[r"
         0s created id 64 next 10s
         9900ms opened id 64 due 10s ready 10s node n next 20s
         9900ms unopened id 64 due 10s next 10s
@@ -155,7 +155,7 @@ fn a_change_of_what_was_opened_ahead_is_delivered_as_changed() {
         9900ms unopened id 64 due 10s next 10s
         9900ms updated id 64 next 15s
         14750ms opened id 64 due 15s ready 15s node n next 30s
-    "#]]
+    "]]
     .assert_eq(&script.log());
 }
 
@@ -174,12 +174,12 @@ fn what_cannot_be_is_refused_with_what_would_be_right() {
     let storm = Missed::All { max: 1_000, window_ms: 1 };
     script.send(&create(Spec { missed: storm, ..spec("topic:a", every(10)) })).unwrap_err();
     script.send(&create(spec("topic:", every(10)))).unwrap_err();
-    expect![[r#"
+    expect![[r"
         10s rejected: 'as written' is never due from now on: check its time, its start and its end
         10s rejected: the end is before the start: swap them, or leave one out
         10s rejected: 1000 missed due times cannot be made up for: say 1 to 100
         10s rejected: the destination is empty: say whom to call
-    "#]]
+    "]]
     .assert_eq(&script.log());
 }
 
@@ -189,16 +189,18 @@ fn what_was_imported_keeps_its_counters_and_is_not_imported_twice() {
     let mut old = Spec { missed: Missed::Once, ..spec("prompt:a", every(10)) };
     old.more_mut().source = Some("promptyoself.db#7".into());
     let past = Past { next_ms: -5_000, delivered: 3, last_run_ms: Some(-15_000) };
-    let create =
-        Create { spec: old, shard: Shard::all().next().unwrap(), floor: 41, past: Some(past) };
+    let create = Create { spec: old, shard: Shard::all().next().unwrap(), floor: 41, past: Some(past) };
     let made = script.send(&create).unwrap();
     assert_eq!(made.id.get(), 42 * 64);
     script.send(&create).unwrap_err();
     let schedule = script.timetable.get(made.id).unwrap();
-    assert_eq!((schedule.delivered, schedule.last_run_ms, schedule.next_run_ms()), (3, Some(-15_000), Some(-5_000)));
-    expect![[r#"
+    assert_eq!(
+        (schedule.delivered, schedule.last_run_ms, schedule.next_run_ms()),
+        (3, Some(-15_000), Some(-5_000))
+    );
+    expect![[r"
         0s created id 2688 next -5s delivered 3 last_run -15000
         0s rejected: 'promptyoself.db#7' was imported before, as schedule 2688
-    "#]]
+    "]]
     .assert_eq(&script.log());
 }

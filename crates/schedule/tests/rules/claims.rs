@@ -19,7 +19,7 @@ fn one_destination_gets_one_at_a_time_in_the_order_they_were_due() {
     script.delivered(early, 11);
     script.delivered(late, 12);
     script.delivered(other, 12);
-    expect![[r#"
+    expect![[r"
         10s opened id 256 due 10s ready 10s
         10s claimed id 256 due 10s node n
         11s opened id 128 due 11s ready 11s
@@ -36,7 +36,7 @@ fn one_destination_gets_one_at_a_time_in_the_order_they_were_due() {
         13s ended id 64 end completed
         13s delivered id 192 due 12s
         13s ended id 192 end completed
-    "#]]
+    "]]
     .assert_eq(&script.log());
 }
 
@@ -49,13 +49,13 @@ fn what_waits_for_its_next_try_keeps_nobody_waiting() {
     script.until(10);
     script.failed(FIRST, 10);
     script.tick_if_due();
-    expect![[r#"
+    expect![[r"
         10s opened id 64 due 10s ready 10s
         10s opened id 128 due 10s ready 10s
         10s claimed id 64 due 10s node n
-        10s failed id 64 due 10s error no retry 11206ms
+        10s failed id 64 due 10s error no retry 11203ms
         10s claimed id 128 due 10s node n
-    "#]]
+    "]]
     .assert_eq(&script.log());
 }
 
@@ -117,10 +117,10 @@ fn a_late_success_counts_and_a_late_failure_does_not() {
     expect![""].assert_eq(&script.log());
     script.send(&report(Outcome::delivered())).unwrap();
     script.send(&report(Outcome::delivered())).unwrap();
-    expect![[r#"
+    expect![[r"
         10s delivered id 64 due 10s
         10s ended id 64 end completed
-    "#]]
+    "]]
     .assert_eq(&script.log());
 }
 
@@ -139,11 +139,11 @@ fn a_report_about_several_occurrences_of_one_schedule_ends_it_once() {
         outcome: Outcome::delivered(),
     });
     script.send(&Settle { node: NodeId("n".into()), attempts: attempts.into() }).unwrap();
-    expect![[r#"
+    expect![[r"
         25s delivered id 64 due 10s
         25s delivered id 64 due 20s
         25s ended id 64 end completed
-    "#]]
+    "]]
     .assert_eq(&script.log());
     let _ = SECOND;
 }

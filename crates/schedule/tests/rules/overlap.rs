@@ -17,35 +17,35 @@ fn three_due_times_while_the_first_is_open(overlap: Overlap) -> String {
 
 #[test]
 fn a_due_time_is_skipped_while_an_occurrence_is_open() {
-    expect![[r#"
+    expect![[r"
         10s opened id 64 due 10s ready 10s node n next 20s
         20s skipped id 64 due 20s last 20s count 1 why overlap next 30s
         30s skipped id 64 due 30s last 30s count 1 why overlap next 40s
         35s delivered id 64 due 10s
-    "#]]
+    "]]
     .assert_eq(&three_due_times_while_the_first_is_open(Overlap::Skip));
 }
 
 #[test]
 fn a_due_time_waits_until_the_occurrence_before_it_is_over() {
-    expect![[r#"
+    expect![[r"
         10s opened id 64 due 10s ready 10s node n next 20s
         20s opened id 64 due 20s ready 20s next 30s
         30s opened id 64 due 30s ready 30s next 40s
         35s delivered id 64 due 10s
         35s claimed id 64 due 20s node n
-    "#]]
+    "]]
     .assert_eq(&three_due_times_while_the_first_is_open(Overlap::Queue));
 }
 
 #[test]
 fn due_times_do_not_wait_for_each_other_where_overlap_is_allowed() {
-    expect![[r#"
+    expect![[r"
         10s opened id 64 due 10s ready 10s node n next 20s
         20s opened id 64 due 20s ready 20s node n next 30s
         30s opened id 64 due 30s ready 30s node n next 40s
         35s delivered id 64 due 10s
-    "#]]
+    "]]
     .assert_eq(&three_due_times_while_the_first_is_open(Overlap::Allow));
 }
 
@@ -57,7 +57,7 @@ fn a_schedule_has_at_most_a_hundred_open_occurrences() {
     let schedule = script.timetable.get(FIRST).unwrap();
     assert_eq!(schedule.open.len(), 100);
     let skipped = script.timetable.history(FIRST).next().unwrap();
-    expect![[r#"
+    expect![[r"
         Record {
             due_ms: 10100,
             at_ms: 15000,
@@ -69,6 +69,6 @@ fn a_schedule_has_at_most_a_hundred_open_occurrences() {
             },
             attempts: 0,
         }
-    "#]]
+    "]]
     .assert_debug_eq(skipped);
 }

@@ -109,9 +109,10 @@ impl Script {
 
     pub(crate) fn settle(&mut self, id: ScheduleId, due_s: i64, outcome: Outcome) {
         let occurrence = OccurrenceId { due_ms: due_s * 1_000, schedule: id };
-        let open = self.timetable.get(id).and_then(|schedule| {
-            schedule.open.iter().find(|open| open.due_ms == occurrence.due_ms).cloned()
-        });
+        let open = self
+            .timetable
+            .get(id)
+            .and_then(|schedule| schedule.open.iter().find(|open| open.due_ms == occurrence.due_ms).cloned());
         let number = open.map_or(1, |open| open.attempts);
         let node = NodeId("n".into());
         self.send(&Settle { node, attempts: vec![Attempt { occurrence, number, outcome }] }).unwrap();

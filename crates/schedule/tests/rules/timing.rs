@@ -14,12 +14,12 @@ fn a_schedule_that_is_due_once_is_completed_by_its_delivery() {
     script.until(6);
     script.delivered(FIRST, 5);
     script.until(100);
-    expect![[r#"
+    expect![[r"
         0s created id 64 next 5s
         5s opened id 64 due 5s ready 5s node n
         6s delivered id 64 due 5s
         6s ended id 64 end completed
-    "#]]
+    "]]
     .assert_eq(&script.log());
     assert_eq!(script.timetable.get(FIRST).unwrap().next_run_ms(), Some(5_000), "it keeps its last due time");
 }
@@ -35,13 +35,13 @@ fn a_time_that_is_over_when_it_is_made_is_due_at_once_unless_missed_times_are_sk
     script.create(late);
     script.create(spec("topic:a", Timing::once(1_000)));
     script.until(10_001);
-    expect![[r#"
+    expect![[r"
         10000s created id 64 next 1s
         10000s opened id 64 due 1s ready 1s node n
         10000s created id 128 next 1s
-        10000s skipped id 128 due 1s last 1s count 1 why missed next null
+        10000s skipped id 128 due 1s last 1s count 1 why missed
         10000s ended id 128 end completed
-    "#]]
+    "]]
     .assert_eq(&script.log());
 }
 
@@ -54,14 +54,14 @@ fn an_interval_keeps_its_grid_however_late_it_is_delivered() {
     script.until(29);
     script.delivered(FIRST, 20);
     script.until(30);
-    expect![[r#"
+    expect![[r"
         0s created id 64 next 10s
         10s opened id 64 due 10s ready 10s node n next 20s
         13s delivered id 64 due 10s
         20s opened id 64 due 20s ready 20s node n next 30s
         29s delivered id 64 due 20s
         30s opened id 64 due 30s ready 30s node n next 40s
-    "#]]
+    "]]
     .assert_eq(&script.log());
 }
 
@@ -81,7 +81,7 @@ fn a_schedule_ends_after_its_last_repetition_and_with_its_end() {
         script.delivered(ending, due);
     }
     script.until(100);
-    expect![[r#"
+    expect![[r"
         0s created id 64 next 10s
         0s created id 128 next 20s
         10s opened id 64 due 10s ready 10s node n next 20s
@@ -92,7 +92,7 @@ fn a_schedule_ends_after_its_last_repetition_and_with_its_end() {
         20s ended id 64 end completed
         20s delivered id 128 due 20s
         20s ended id 128 end completed
-    "#]]
+    "]]
     .assert_eq(&script.log());
 }
 
@@ -102,13 +102,13 @@ fn what_nobody_is_in_the_way_of_is_opened_and_claimed_ahead_of_time() {
     script.create(spec("topic:a", every(10)));
     script.create(spec("letter:a", every(10)));
     script.until(10);
-    expect![[r#"
+    expect![[r"
         0s created id 64 next 10s
         0s created id 128 next 10s
         9750ms opened id 64 due 10s ready 10s node n next 20s
         10s opened id 128 due 10s ready 10s next 20s
         10s claimed id 128 due 10s node n
-    "#]]
+    "]]
     .assert_eq(&script.log());
 }
 
