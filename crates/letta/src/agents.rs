@@ -93,13 +93,23 @@ impl Letta {
     }
 }
 
-/// The id as a segment of a path.
-pub(crate) fn agent_segment(id: &str) -> Result<String, CallError> {
+/// Whether `id` can be the id of an agent: 1 to 256 bytes, no control characters, not `.` or `..`, which would lead
+/// elsewhere in a path. Whether there is such an agent only Letta knows: see [`Letta::agent_exists`].
+///
+/// # Errors
+/// [`CallError::IllFormedAgent`], whose text says what would be right.
+pub fn check_agent_id(id: &str) -> Result<(), CallError> {
     let fits = (1..=256).contains(&id.len()) && !id.chars().any(char::is_control);
     if !fits || id == "." || id == ".." {
         let shown = &id[..id.floor_char_boundary(256)];
         return Err(CallError::IllFormedAgent(shown.to_owned()));
     }
+    Ok(())
+}
+
+/// The id as a segment of a path.
+pub(crate) fn agent_segment(id: &str) -> Result<String, CallError> {
+    check_agent_id(id)?;
     Ok(encode_segment(id))
 }
 

@@ -7,7 +7,7 @@ mod client;
 pub use client::{InvalidOptions, Letta, Options, Timing};
 
 mod agents;
-pub use agents::Agent;
+pub use agents::{Agent, check_agent_id};
 
 mod delivery;
 pub use delivery::DeliveryError;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use switchboard_letta::{Agent, CallError, DeliveryError, Letta, Options, Timing};
-use switchboard_outbound::fake::{FakeServer, Reply};
+use switchboard_outbound::fake::{FakeServer, Reply, Seen};
 use tokio::sync::Notify;
 
 const TOKEN: &str = "sk-let-very-secret";
@@ -186,7 +186,7 @@ async fn a_prompt_is_streamed_where_letta_cannot_take_it_otherwise() {
     assert_eq!(said.as_deref(), Some("streamed"));
     let seen = server.seen();
     assert_eq!(
-        seen.iter().map(|seen| seen.line()).collect::<Vec<_>>(),
+        seen.iter().map(Seen::line).collect::<Vec<_>>(),
         ["POST /v1/agents/a/messages", "POST /v1/agents/a/messages/stream"]
     );
     assert_eq!(seen[0].body, seen[1].body);
@@ -200,7 +200,7 @@ async fn a_prompt_that_is_streamed_stays_streamed_and_is_tried_three_times() {
     })
     .await;
     assert!(letta(&server).deliver("a", "p", "k").await.is_err());
-    let lines: Vec<_> = server.seen().iter().map(|seen| seen.line()).collect();
+    let lines: Vec<_> = server.seen().iter().map(Seen::line).collect();
     let stream = "POST /v1/agents/a/messages/stream";
     assert_eq!(lines, ["POST /v1/agents/a/messages", stream, stream, stream]);
 }
@@ -253,7 +253,7 @@ async fn agents_are_read_page_by_page() {
     assert_eq!(all.len(), 120);
     assert_eq!(all[119].id, "agent-119");
     assert_eq!(
-        server.seen().iter().map(|seen| seen.line()).collect::<Vec<_>>(),
+        server.seen().iter().map(Seen::line).collect::<Vec<_>>(),
         [
             "GET /v1/agents/?limit=50",
             "GET /v1/agents/?limit=50&after=agent-49",
@@ -334,11 +334,13 @@ async fn whether_an_agent_exists_is_in_the_status() {
 #[tokio::test]
 async fn the_list_is_searched_where_single_agents_cannot_be_asked_for() {
     for status in [405, 501] {
-        let server = FakeServer::start(move |_, seen| match seen.target.contains('?') {
-            true => agents(0..3),
-            false => Reply::new(status),
-        })
-        .await;
+        let server =
+            FakeServer::start(
+                move |_, seen| {
+                    if seen.target.contains('?') { agents(0..3) } else { Reply::new(status) }
+                },
+            )
+            .await;
         assert_eq!(letta(&server).agent_exists("agent-2").await, Ok(true));
         assert_eq!(letta(&server).agent_exists("agent-3").await, Ok(false));
     }
