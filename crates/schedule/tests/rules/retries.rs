@@ -80,13 +80,13 @@ fn what_its_node_never_came_back_from_is_given_up_after_as_many_attempts() {
     script.restart();
     script.forget_log();
     script.until(11);
-    expect![[r#"
+    expect![[r"
         10s failed id 64 due 10s error the server was gone during the last of 2 attempts
         10s ended id 64 end failed
     "]]
     .assert_eq(&script.log());
     let record = script.timetable.history(FIRST).next().unwrap();
-    expect![[r"
+    expect![[r#"
         Record {
             due_ms: 10000,
             at_ms: 10000,
