@@ -11,7 +11,7 @@ use crate::{Failure, Outcome};
 
 /// Our crates in layers, lowest first. A crate may use those below its own layer and none beside it.
 const LAYERS: &[&[&str]] = &[
-    &["switchboard-journal"],
+    &["switchboard-journal", "switchboard-outbound"],
     &["switchboard-exchange"],
     &[
         "switchboard-coordination",
