@@ -36,8 +36,8 @@ pub use todo::{AddTodo, AgentTodos, AllTodos, MyTodos, Priority, Todo, TodoStatu
 
 mod mailbox;
 pub use mailbox::{
-    Delivery, Item, Letter, LetterKind, Letters, ListMessages, MessageStatus, ReadMessages, Receipt,
-    SendMessage, Sent, TakeMessages,
+    Delivery, Item, Letter, LetterKind, Letters, ListMessages, MessageStatus, PostMessage, ReadMessages,
+    Receipt, SendMessage, Sent, TakeMessages,
 };
 
 mod question;

@@ -355,6 +355,47 @@ impl Rule for SendMessage {
     }
 }
 
+/// Puts a message into an inbox for a sender that is no agent of the project, such as a schedule.
+///
+/// A sender of that kind is one occasion, as `schedule-93@2025-01-02T09:00:00Z`, and tells once: a repetition among the
+/// newest thousand messages gets the first answer.
+#[derive(Debug, Clone)]
+pub struct PostMessage {
+    /// Who tells.
+    pub from: Name,
+    /// Whom.
+    pub to: Name,
+    /// `info`, `warning`, `help_needed`, or any other word.
+    pub message_type: Name,
+    /// What.
+    pub content: Text,
+}
+
+impl Rule for PostMessage {
+    type Reply = MessageId;
+    const NAME: &'static str = "message_post";
+
+    fn decide(&self, project: &Project, now: Timestamp) -> Result<Decision<Event, MessageId>, Rejection> {
+        let inbox = &project.addressee(&self.to)?.inbox;
+        let mut posted = project.mail.messages.iter().rev().take(Mail::KEPT);
+        if let Some((stamp, _)) = posted.find(|(_, message)| message.from == self.from) {
+            return Ok(Decision::unchanged(MessageId { from: self.from.clone(), stamp: *stamp }));
+        }
+        inbox.check_room(&self.to)?;
+        project.mail.check_room(now)?;
+        let id = MessageId { from: self.from.clone(), stamp: Stamp::next(now, project.last_stamp) };
+        let event = Event::MessageSent {
+            id: id.clone(),
+            to: vec![self.to.clone()],
+            message_type: self.message_type.clone(),
+            content: self.content.clone(),
+            broadcast: false,
+            at: now,
+        };
+        Ok(Decision::event(event, id))
+    }
+}
+
 /// Takes all messages out of the inbox, as A2AMCP does: delivered and read in one step.
 #[derive(Debug, Clone)]
 pub struct TakeMessages {

@@ -15,6 +15,7 @@ mod output;
 mod running;
 mod sse;
 mod system;
+mod wake;
 
 #[cfg(test)]
 mod reference;

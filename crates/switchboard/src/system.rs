@@ -11,10 +11,12 @@ use switchboard_bus::{Bus, Retention};
 use switchboard_coordination::{Coordination, ServiceOptions, Settings};
 use switchboard_exchange::{Exchange, Options, SystemClock};
 use switchboard_journal::{Journal, MemoryJournal, OpenError, Sharing, SqliteJournal, SqliteOptions};
+use switchboard_schedule::Schedules;
 use switchboard_tools::{Registry, Services};
 
 use crate::config::{Config, JournalUrl};
 use crate::failure::with_causes;
+use crate::wake::{Wake, webhook_secret};
 use crate::{Exit, Failure};
 
 /// Everything that runs on a data directory. Nothing else does as long as this exists.
@@ -24,6 +26,7 @@ pub(crate) struct System {
     pub(crate) access: Access,
     pub(crate) coordination: Coordination,
     pub(crate) bus: Bus,
+    pub(crate) schedules: Schedules,
     pub(crate) registry: Arc<Registry>,
     store: Store,
 }
@@ -40,31 +43,51 @@ impl System {
     /// Opens the journal in `data_dir` and everything that stands on it.
     pub(crate) async fn open(config: &Config, data_dir: &Path) -> Result<Self, Failure> {
         let (journal, store) = open_journal(config, data_dir)?;
-        Self::over(config, journal, store).await
+        let secret = webhook_secret(data_dir)?;
+        Self::over(config, journal, store, &secret).await
     }
 
     /// A system that keeps nothing, for whoever wants to see what there is.
     pub(crate) fn tools() -> Result<Arc<Registry>, Failure> {
         let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::new());
         let config = Config::default();
-        registry(&config, &coordination(&config, &journal), &bus(&config, &journal))
+        let (coordination, bus) = (coordination(&config, &journal), bus(&config, &journal));
+        let wake = Wake::new(&config, &journal, &coordination, &bus, "")?;
+        registry(&config, &coordination, &bus, &wake)
     }
 
-    async fn over(config: &Config, journal: Arc<dyn Journal>, store: Store) -> Result<Self, Failure> {
+    async fn over(
+        config: &Config,
+        journal: Arc<dyn Journal>,
+        store: Store,
+        webhook_secret: &str,
+    ) -> Result<Self, Failure> {
         let keys = Exchange::new(journal.clone(), Arc::new(SystemClock), (), Options::default());
         let access = Access::open(keys)
             .await
             .map_err(|error| Failure::failed(format!("the keys cannot be read: {}", with_causes(&error))))?;
         let coordination = coordination(config, &journal);
         let bus = bus(config, &journal);
-        let registry = registry(config, &coordination, &bus)?;
+        let wake = Wake::new(config, &journal, &coordination, &bus, webhook_secret)?;
+        let registry = registry(config, &coordination, &bus, &wake)?;
+        // Also so that the bus knows where it is before anybody asks.
+        bus.newest()
+            .await
+            .map_err(|error| Failure::failed(format!("the bus cannot be read: {}", with_causes(&error))))?;
         bus.start();
-        Ok(Self { journal, access, coordination, bus, registry, store })
+        // Last, since it delivers at once what is due.
+        wake.schedules.start().await.map_err(|error| {
+            Failure::failed(format!("the schedules cannot be read: {}", with_causes(&error)))
+        })?;
+        let schedules = wake.schedules;
+        Ok(Self { journal, access, coordination, bus, schedules, registry, store })
     }
 
     /// Answers what waits, closes the journal and frees the directory. Nothing acknowledged depends on it.
     pub(crate) async fn stop(self, at_most: std::time::Duration) {
         let stopped = async {
+            // First, since it calls the others.
+            self.schedules.stop(at_most / 2).await;
             self.coordination.exchange().stop().await;
             self.bus.stop().await;
             self.access.stop().await;
@@ -102,11 +125,19 @@ fn bus(config: &Config, journal: &Arc<dyn Journal>) -> Bus {
     Bus::new(journal.clone(), Arc::new(SystemClock), retention)
 }
 
-fn registry(config: &Config, coordination: &Coordination, bus: &Bus) -> Result<Arc<Registry>, Failure> {
+fn registry(
+    config: &Config,
+    coordination: &Coordination,
+    bus: &Bus,
+    wake: &Wake,
+) -> Result<Arc<Registry>, Failure> {
     let for_tests = [switchboard_tools::echo(), (switchboard_server::CONFORMANCE, Vec::new())];
     let for_tests = config.test_toolset.then_some(for_tests);
-    switchboard_tools::catalogue(Services { coordination, bus }, for_tests.into_iter().flatten())
-        .map_err(|error| Failure::failed(format!("the list of tools is wrong: {error}")))
+    let services = Services { coordination, bus, schedules: &wake.schedules, letta: &wake.letta };
+    let registry = switchboard_tools::catalogue(services, for_tests.into_iter().flatten())
+        .map_err(|error| Failure::failed(format!("the list of tools is wrong: {error}")))?;
+    wake.tool_target.connect(&registry);
+    Ok(registry)
 }
 
 fn open_journal(config: &Config, data_dir: &Path) -> Result<(Arc<dyn Journal>, Store), Failure> {

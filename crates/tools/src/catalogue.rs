@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use switchboard_bus::Bus;
 use switchboard_coordination::Coordination;
+use switchboard_letta::Letta;
+use switchboard_schedule::Schedules;
 
 use crate::{Registry, RegistryError, Tool, Toolset, a2amcp, bus, coordination, discovery};
 
@@ -14,6 +16,10 @@ pub struct Services<'a> {
     pub coordination: &'a Coordination,
     /// Published events.
     pub bus: &'a Bus,
+    /// Wake-up calls.
+    pub schedules: &'a Schedules,
+    /// The server of Letta's agents.
+    pub letta: &'a Letta,
 }
 
 /// The registry of everything this program offers, with `more` toolsets that only a test adds.

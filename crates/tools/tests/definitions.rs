@@ -15,10 +15,22 @@ use switchboard_tools::{CallError, Context, Output, Registry, Services, View, ca
 fn registry() -> Arc<Registry> {
     let journal = Arc::new(MemoryJournal::new());
     let bus = Bus::new(journal.clone(), Arc::new(SystemClock), Retention::default());
+    let schedules = switchboard_schedule::Schedules::new(
+        Exchange::new(
+            journal.clone(),
+            Arc::new(SystemClock),
+            switchboard_schedule::Settings::default(),
+            Options::default(),
+        ),
+        switchboard_schedule::Targets::default(),
+        switchboard_schedule::NodeId("n".into()),
+    );
+    let letta = switchboard_letta::Letta::new(switchboard_letta::Options::default()).unwrap();
     let exchange =
         Exchange::<Project>::new(journal, Arc::new(SystemClock), Settings::default(), Options::default());
     let coordination = Coordination::new(exchange, ServiceOptions { status_dir: None });
-    catalogue(Services { coordination: &coordination, bus: &bus }, []).unwrap()
+    let services = Services { coordination: &coordination, bus: &bus, schedules: &schedules, letta: &letta };
+    catalogue(services, []).unwrap()
 }
 
 fn object(value: Value) -> Map<String, Value> {

@@ -431,3 +431,27 @@ fn a_question_that_nobody_answers_is_forgotten_after_a_day() {
         "#]],
     );
 }
+
+#[test]
+fn one_who_is_no_agent_posts_once_however_often_it_repeats_that() {
+    check(
+        r#"
+        0s ada registers
+        1s schedule-93 posts "standup" to ada
+        2s schedule-93 posts "standup" to ada
+        3s ada takes
+        4s schedule-93 posts "standup" to ada
+        5s schedule-94 posts "standup" to bob
+        6s ada takes
+        "#,
+        &expect![[r#"
+            0s ada: others none [ada registered]
+            1s posted schedule-93-1.000000 [message to ada]
+            2s posted schedule-93-1.000000
+            3s ada: schedule-93-1.000000 (schedule) 'standup' [1 read by ada]
+            4s posted schedule-93-1.000000
+            5s refused: agent 'bob' is not registered in this project: list the agents to see who is
+            6s ada: none
+        "#]],
+    );
+}

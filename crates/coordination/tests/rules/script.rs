@@ -10,9 +10,10 @@ use switchboard_coordination::{
     Acquire, Acquired, AddTodo, AgentTodos, AgentView, AllTodos, AnswerQuestion, Ask, Change, ChangeType,
     CheckWrite, ClaimTicket, CollectAnswer, Collected, CompleteTask, Delivery, Event, FilePath, Grant,
     Heartbeat, Interface, LeaveLine, Letter, LetterKind, ListAgents, ListInterfaces, ListLocks, ListMessages,
-    LockView, MessageStatus, MyTodos, Name, Otherwise, Priority, Project, QueryInterface, ReadMessages,
-    RecentChanges, Register, RegisterInterface, Rejection, ReleaseLock, Released, RenewLock, Rule, Scope,
-    SendMessage, Settings, TakeMessages, Text, Ticket, Todo, TodoStatus, Ttl, Unregister, UpdateTodo,
+    LockView, MessageStatus, MyTodos, Name, Otherwise, PostMessage, Priority, Project, QueryInterface,
+    ReadMessages, RecentChanges, Register, RegisterInterface, Rejection, ReleaseLock, Released, RenewLock,
+    Rule, Scope, SendMessage, Settings, TakeMessages, Text, Ticket, Todo, TodoStatus, Ttl, Unregister,
+    UpdateTodo,
 };
 use switchboard_exchange::{Decide, Decision, Machine as _};
 
@@ -296,6 +297,12 @@ impl Stage {
                     let id = sent.id.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string);
                     format!("sent {id} to {}", sent.recipients)
                 })
+            }
+            "posts" => {
+                let content = words.text();
+                let to = name(&words.option("to").unwrap());
+                let command = PostMessage { from: session, to, message_type: name("schedule"), content };
+                self.send(&command, |id| format!("posted {id}"))
             }
             "takes" => self.send(&TakeMessages { session }, |letters| list(letters, letter)),
             "reads" => {

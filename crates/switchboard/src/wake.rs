@@ -1,0 +1,89 @@
+//! Wake-up calls: which targets they have, and what they keep.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use switchboard_access::new_token;
+use switchboard_bus::Bus;
+use switchboard_coordination::Coordination;
+use switchboard_exchange::{Exchange, Options, SystemClock};
+use switchboard_journal::{Journal, Sharing};
+use switchboard_letta::Letta;
+use switchboard_schedule::{NodeId, Schedules, Settings, Target, Targets};
+use switchboard_targets::{BusTarget, InboxTarget, LettaTarget, ToolTarget, Webhook, WebhookOptions};
+
+use crate::Failure;
+use crate::config::Config;
+
+/// The file in the data directory that holds the key of the signatures of webhooks.
+const SECRET_FILE: &str = "webhook-secret";
+
+/// Schedules, and what they need to call.
+#[derive(Debug, Clone)]
+pub(crate) struct Wake {
+    pub(crate) schedules: Schedules,
+    pub(crate) letta: Letta,
+    /// Is to learn of the tools once they are there.
+    pub(crate) tool_target: ToolTarget,
+}
+
+impl Wake {
+    pub(crate) fn new(
+        config: &Config,
+        journal: &Arc<dyn Journal>,
+        coordination: &Coordination,
+        bus: &Bus,
+        webhook_secret: &str,
+    ) -> Result<Self, Failure> {
+        let _ = config;
+        let letta = Letta::new(switchboard_letta::Options::default())
+            .map_err(|error| Failure::config(format!("Letta cannot be reached: {error}")))?;
+        let tool_target = ToolTarget::default();
+        let targets: [Arc<dyn Target>; 5] = [
+            Arc::new(BusTarget::new(bus.clone())),
+            Arc::new(InboxTarget::new(coordination.clone())),
+            Arc::new(LettaTarget::new(letta.clone())),
+            Arc::new(Webhook::new(WebhookOptions::new(webhook_secret.as_bytes()))),
+            Arc::new(tool_target.clone()),
+        ];
+        let targets = Targets::new(targets);
+        let settings =
+            Settings { shared: journal.sharing() == Sharing::Shared, ..Settings::of(&targets, &[]) };
+        let exchange = Exchange::new(journal.clone(), Arc::new(SystemClock), settings, Options::default());
+        // Another one after every start, so that nobody takes what a former life had claimed for its own.
+        let node = NodeId(new_token().chars().take(8).collect::<String>().into());
+        Ok(Self { schedules: Schedules::new(exchange, targets, node), letta, tool_target })
+    }
+}
+
+/// The key of the signatures of webhooks: made once, and kept in the data directory for its owner alone.
+pub(crate) fn webhook_secret(data_dir: &Path) -> Result<String, Failure> {
+    let path = data_dir.join(SECRET_FILE);
+    let unusable =
+        |error: std::io::Error| Failure::failed(format!("'{}' cannot be used: {error}", path.display()));
+    let mut options = std::fs::OpenOptions::new();
+    match options.read(true).open(&path) {
+        Ok(mut file) => {
+            let mut secret = String::new();
+            file.read_to_string(&mut secret).map_err(unusable)?;
+            match secret.trim() {
+                "" => Err(Failure::failed(format!(
+                    "'{}' is empty: it holds the key that signs webhooks",
+                    path.display()
+                ))
+                .hint("remove it for a new key, which receivers then need to know")),
+                secret => Ok(secret.to_owned()),
+            }
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let secret = new_token();
+            let mut options = std::fs::OpenOptions::new();
+            let mut file = options.write(true).create_new(true).mode(0o600).open(&path).map_err(unusable)?;
+            writeln!(file, "{secret}").and_then(|()| file.sync_all()).map_err(unusable)?;
+            Ok(secret)
+        }
+        Err(error) => Err(unusable(error)),
+    }
+}
