@@ -55,7 +55,7 @@ const COMMANDS: &[Subcommand] = &[
     },
     Subcommand {
         name: "test",
-        usage: "test [rust|doc|python|typescript|clients|conformance]... [-- ARGS]",
+        usage: "test [rust|doc|python|typescript|clients|conformance|cron]... [-- ARGS]",
         about: "build once, then run all tests or the named parts; ARGS go to their runners",
         run: test::run,
     },

