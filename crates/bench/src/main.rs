@@ -12,7 +12,9 @@ mod client;
 mod footprint;
 mod load;
 mod machine;
+mod post;
 mod report;
+mod schedule;
 mod server;
 mod streams;
 
@@ -32,6 +34,9 @@ const FULL_PACE: Pace =
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|argument| argument == post::ROLE) {
+        return post::serve();
+    }
     let quick = arguments.iter().any(|argument| argument == "--quick");
     let pace = if quick {
         Pace { warm_up: Duration::from_millis(300), measure: Duration::from_secs(1), rounds: 1 }
@@ -59,5 +64,8 @@ fn main() {
     }
     if wants("streams") {
         streams::run(quick);
+    }
+    if wants("schedule") {
+        schedule::run(quick);
     }
 }

@@ -28,7 +28,18 @@ const LAYERS: &[&[&str]] = &[
 
 /// Crates beside the layers, and all that they may use of ours.
 const BESIDE: &[(&str, &[&str])] = &[
-    ("switchboard-bench", &["switchboard-exchange", "switchboard-coordination"]),
+    (
+        "switchboard-bench",
+        &[
+            "switchboard-bus",
+            "switchboard-coordination",
+            "switchboard-exchange",
+            "switchboard-journal",
+            "switchboard-outbound",
+            "switchboard-schedule",
+            "switchboard-targets",
+        ],
+    ),
     ("switchboard-sim", &["switchboard-exchange", "switchboard-coordination", "switchboard-journal"]),
     ("switchboard-torture", &[]),
     (
