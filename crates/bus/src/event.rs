@@ -92,9 +92,14 @@ impl Data {
         Self::checked(raw)
     }
 
-    /// A text that is one JSON value.
+    /// A text that is one JSON value. Line breaks between its parts become spaces.
     pub fn json(text: impl Into<String>) -> Result<Self, InvalidEvent> {
-        let raw = RawValue::from_string(text.into())
+        let mut text = text.into();
+        if text.contains(['\n', '\r']) {
+            // Within a JSON string they are written as escapes, so these stand between the parts.
+            text = text.replace(['\n', '\r'], " ");
+        }
+        let raw = RawValue::from_string(text)
             .map_err(|error| InvalidEvent::NotJson { why: error.to_string().into() })?;
         Self::checked(raw)
     }
@@ -106,7 +111,7 @@ impl Data {
         }
     }
 
-    /// The JSON text. It may contain line breaks between its parts if it was published with them.
+    /// The JSON text, in one line.
     pub fn get(&self) -> &str {
         self.0.get()
     }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::calls::Calls;
 use crate::guard::Allowed;
 use crate::limits::Limits;
-use crate::mcp::{Mcp, SseSessions};
+use crate::mcp::{Mcp, SseSessions, Topics};
 use crate::metrics::Metrics;
 
 /// What may be said about the doors beside where they are.
@@ -91,7 +91,14 @@ impl App {
         let metrics = Arc::new(Metrics::new(&parts.coordination, &parts.bus));
         let calls =
             Arc::new(Calls::new(parts.registry.clone(), metrics.clone(), options.limits.calls, stop.clone()));
-        let mcp = Mcp::new(parts.registry.clone(), calls.clone(), &options, close.clone());
+        let watchers = Arc::new(Semaphore::new(options.limits.watchers));
+        let topics = Topics::new(
+            parts.bus.clone(),
+            watchers.clone(),
+            options.limits.watchers,
+            &metrics.gauges().watchers,
+        );
+        let mcp = Mcp::new(parts.registry.clone(), calls.clone(), topics, &options, close.clone());
         let allowed = Arc::new(Allowed::new(&options.allowed_hosts, &options.allowed_origins));
         Self {
             core: Arc::new(Core {
@@ -100,7 +107,7 @@ impl App {
                 journal: parts.journal,
                 coordination: parts.coordination,
                 bus: parts.bus,
-                watchers: Arc::new(Semaphore::new(options.limits.watchers)),
+                watchers,
                 options,
                 allowed,
                 metrics,

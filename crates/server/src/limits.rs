@@ -36,7 +36,7 @@ pub struct Limits {
     pub session_idle: Duration,
     /// How many clients of MCP's deprecated SSE transport are connected at a time. Default: 1,024.
     pub sse_sessions: usize,
-    /// How many clients follow `/api/events` at a time. Default: 1,024.
+    /// How many clients follow `/api/events`, and how many resources MCP clients subscribe to, at a time. Default: 1,024.
     pub watchers: usize,
     /// How long stopping may take. Default: 10 s.
     pub stop_timeout: Duration,

@@ -142,7 +142,11 @@ impl Metrics {
             "Open sessions of the SSE transport",
             gauges.sse_sessions.clone(),
         );
-        registry.register("watchers", "Clients that follow /api/events", gauges.watchers.clone());
+        registry.register(
+            "watchers",
+            "Clients that follow /api/events, and subscriptions of MCP clients",
+            gauges.watchers.clone(),
+        );
         registry.register("process_resident_memory_bytes", "Memory of this process", gauges.resident.clone());
         registry.register("process_start_time_seconds", "When this process started", started);
         registry.register_collector(Box::new(Projects(coordination.clone())));

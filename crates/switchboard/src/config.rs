@@ -104,7 +104,7 @@ pub(crate) struct Limits {
     /// How many clients of MCP's deprecated SSE transport are connected at a time.
     #[schemars(extend("x-value" = "COUNT"))]
     pub(crate) sse_sessions: u32,
-    /// How many clients follow `/api/events` at a time.
+    /// How many clients follow `/api/events`, and how many resources MCP clients subscribe to, at a time.
     #[schemars(extend("x-value" = "COUNT"))]
     pub(crate) watchers: u32,
     /// How long stopping may take. Calls that wait are answered within it.

@@ -22,7 +22,7 @@ mod input;
 mod waiting;
 
 mod bus;
-pub use bus::NAME as BUS;
+pub use bus::{NAME as BUS, json_of_page};
 
 mod a2amcp;
 mod coordination;

@@ -246,7 +246,8 @@ async fn nodes_that_share_a_journal_share_the_bus() {
 
 #[test]
 fn data_are_json_of_a_bounded_size() {
-    assert_eq!(Data::json("{\"a\": [1]}").unwrap().get(), "{\"a\": [1]}");
+    assert_eq!(Data::json("{\"a\":\r\n[1]}").unwrap().get(), "{\"a\":  [1]}");
+    assert!(Data::json("\"a\nb\" x").is_err());
     assert!(Data::json("{a}").unwrap_err().to_string().starts_with("the data of an event must be JSON: "));
     assert!(Data::json(format!("\"{}\"", "x".repeat(Data::MAX_BYTES - 1))).is_err());
     assert_eq!(Key::new("").unwrap_err().to_string(), "a key has 1 to 256 bytes, this one has 0");

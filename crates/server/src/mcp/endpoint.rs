@@ -19,6 +19,7 @@ use switchboard_access::Caller;
 use switchboard_tools::{Annotations, Registry, View, ViewError};
 use tokio_util::sync::CancellationToken;
 
+use super::Topics;
 use super::handler::Handler;
 use crate::app::Options;
 use crate::calls::Calls;
@@ -35,6 +36,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(crate) struct Mcp {
     registry: Arc<Registry>,
     calls: Arc<Calls>,
+    topics: Topics,
     /// Of clients that resume a broken stream.
     resuming: Arc<LocalSessionManager>,
     /// Of clients of protocols before that.
@@ -58,6 +60,8 @@ pub(crate) struct Shown {
     pub(crate) info: ServerConfig,
     /// Each with its toolset.
     pub(crate) tools: Vec<(&'static str, Tool)>,
+    /// Published events as resources, if it shows the bus.
+    pub(crate) topics: Option<Topics>,
 }
 
 type RmcpResponse = Response<BoxBody<Bytes, Infallible>>;
@@ -99,12 +103,14 @@ impl Mcp {
     pub(crate) fn new(
         registry: Arc<Registry>,
         calls: Arc<Calls>,
+        topics: Topics,
         options: &Options,
         close: CancellationToken,
     ) -> Self {
         Self {
             registry,
             calls,
+            topics,
             resuming: Arc::new(session_manager(&options.limits, Some(RETRY))),
             sessions: Arc::new(session_manager(&options.limits, None)),
             config: config(&options.limits, close),
@@ -152,6 +158,7 @@ impl Mcp {
     fn make(&self, view: View) -> Arc<Endpoint> {
         let shown = Arc::new(Shown {
             info: info(&self.registry, &view),
+            topics: view.shows(switchboard_tools::BUS).then(|| self.topics.clone()),
             tools: self
                 .registry
                 .tools(&view)
@@ -163,29 +170,32 @@ impl Mcp {
             && shown.view.toolsets().is_some_and(|sets| *sets == [conformance::NAME.into()])
         {
             let fixtures = Fixtures::new(self.resuming.clone());
-            self.serve(move || fixtures.clone())
+            let make = move || fixtures.clone();
+            self.serve(make.clone(), make)
         } else {
             let handler = Handler::new(shown.clone(), self.calls.clone(), Caller::local());
-            self.serve(move || handler.clone())
+            let for_session = handler.clone();
+            self.serve(move || handler.for_request(), move || for_session.for_session())
         };
         Arc::new(Endpoint { shown, http })
     }
 
     fn serve<H: ServerHandler>(
         &self,
-        make: impl Fn() -> H + Clone + Send + Sync + 'static,
+        for_request: impl Fn() -> H + Send + Sync + 'static,
+        for_session: impl Fn() -> H + Clone + Send + Sync + 'static,
     ) -> Box<dyn Services> {
-        let make = move || Ok(make());
+        let for_session = move || Ok(for_session());
         let config = self.config.clone().with_legacy_session_mode(true);
         Box::new(Served {
             alone: StreamableHttpService::new(
-                make.clone(),
+                move || Ok(for_request()),
                 Arc::default(),
                 self.config.clone().with_legacy_session_mode(false),
             ),
-            session: StreamableHttpService::new(make.clone(), self.sessions.clone(), config.clone()),
+            session: StreamableHttpService::new(for_session.clone(), self.sessions.clone(), config.clone()),
             resuming: StreamableHttpService::new(
-                make,
+                for_session,
                 self.resuming.clone(),
                 config.with_sse_retry(Some(RETRY)),
             ),
@@ -230,7 +240,11 @@ fn config(limits: &Limits, close: CancellationToken) -> StreamableHttpServerConf
 
 fn info(registry: &Registry, view: &View) -> ServerConfig {
     // `prompts` is declared because the library answers `prompts/list`, and what is answered must be declared.
-    let capabilities = ServerCapabilities::builder().enable_tools().enable_prompts().build();
+    let mut capabilities = ServerCapabilities::builder().enable_tools().enable_prompts().build();
+    if view.shows(switchboard_tools::BUS) {
+        let bus = ServerCapabilities::builder().enable_resources().enable_resources_subscribe().build();
+        capabilities.resources = bus.resources;
+    }
     let single = registry.single(view);
     let (name, version) = single.map_or(("switchboard", env!("CARGO_PKG_VERSION")), |toolset| {
         (toolset.server_name, toolset.server_version)

@@ -6,15 +6,19 @@ use http::request::Parts;
 use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, ErrorData,
-    ListToolsResult, PaginatedRequestParams, ProgressToken, ServerConfig, Tool,
+    ListResourceTemplatesResult, ListToolsResult, PaginatedRequestParams, ProgressToken,
+    ReadResourceRequestMethod, ReadResourceRequestParams, ReadResourceResponse, ServerConfig,
+    SubscribeRequestMethod, SubscribeRequestParams, SubscriptionFilter, SubscriptionsListenRequestMethod,
+    Tool, UnsubscribeRequestMethod, UnsubscribeRequestParams,
 };
-use rmcp::service::{RequestContext, RoleServer};
+use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use switchboard_access::Caller;
 use switchboard_exchange::CommandId;
 use switchboard_tools::{Context, Output, Progress};
 
 use super::endpoint::Shown;
 use super::progress;
+use super::topics::{Subscriptions, Topics};
 use crate::calls::{CallFailure, Calls};
 
 /// The name under which a client gives a call an id in its `_meta`.
@@ -24,18 +28,39 @@ const COMMAND_ID: &str = "switchboard/commandId";
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unstreamed;
 
-/// Answers the clients of one endpoint. Cheap to clone: one is made for every request.
+/// Answers one client of an endpoint: for as long as it is connected, or for one request. Cheap to clone; clones serve the
+/// same client.
 #[derive(Debug, Clone)]
 pub(crate) struct Handler {
     shown: Arc<Shown>,
     calls: Arc<Calls>,
     /// Who calls where there is no HTTP request to tell.
     local: Caller,
+    /// What the client subscribed to.
+    subscriptions: Arc<Subscriptions>,
 }
 
 impl Handler {
     pub(crate) fn new(shown: Arc<Shown>, calls: Arc<Calls>, local: Caller) -> Self {
-        Self { shown, calls, local }
+        Self { shown, calls, local, subscriptions: Arc::default() }
+    }
+
+    /// For one request of another client.
+    pub(crate) fn for_request(&self) -> Self {
+        Self { subscriptions: Arc::new(Subscriptions::of_one_request()), ..self.clone() }
+    }
+
+    /// For the session of another client.
+    pub(crate) fn for_session(&self) -> Self {
+        Self { subscriptions: Arc::default(), ..self.clone() }
+    }
+
+    /// The topics that are shown, if the caller may use them.
+    fn topics(&self, parts: Option<&Parts>) -> Result<Option<&Topics>, ErrorData> {
+        let Some(topics) = &self.shown.topics else { return Ok(None) };
+        let allowed = self.caller(parts)?.may_use_shared(switchboard_tools::BUS);
+        allowed.map_err(|denied| refuse(&CallFailure::Denied(denied)))?;
+        Ok(Some(topics))
     }
 
     /// Who calls. A request over HTTP without a caller did not come through the guard.
@@ -81,6 +106,60 @@ impl ServerHandler for Handler {
     ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> + Send {
         // The library nests this future in others, moves the whole several times and keeps it while the call waits.
         Box::pin(self.answer(request, context))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let topics = self.topics(context.extensions.get()).unwrap_or_default();
+        Ok(ListResourceTemplatesResult::with_all_items(
+            topics.map(|_| Topics::template()).into_iter().collect(),
+        ))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let topics = self.topics(context.extensions.get())?;
+        let topics = topics.ok_or_else(ErrorData::method_not_found::<ReadResourceRequestMethod>)?;
+        topics.read(&request.uri).await
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let topics = self.topics(context.extensions.get())?;
+        let topics = topics.ok_or_else(ErrorData::method_not_found::<SubscribeRequestMethod>)?;
+        self.subscriptions.begin(topics, request.uri, context.peer).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if self.shown.topics.is_none() {
+            return Err(ErrorData::method_not_found::<UnsubscribeRequestMethod>());
+        }
+        self.subscriptions.end(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let topics = self.shown.topics.as_ref()?;
+        Some(self.subscriptions.accept(topics, requested))
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let topics = self.topics(subscription.request_context().extensions.get())?;
+        let topics = topics.ok_or_else(ErrorData::method_not_found::<SubscriptionsListenRequestMethod>)?;
+        self.subscriptions.listen(topics, &subscription).await
     }
 }
 

@@ -7,6 +7,8 @@
 //! server-sent events and begin with `initialize`, from 2025-11-25 on with streams that can be resumed; all others, such as
 //! a bare `curl`, are answered as JSON, statelessly.
 //!
+//! Where the toolset `bus` is shown, published events are resources, which can be read and subscribed to.
+//!
 //! Errors that a tool does not answer itself are JSON-RPC errors:
 //!
 //! | code | meaning |
@@ -25,6 +27,9 @@ mod handler;
 pub(crate) use handler::Unstreamed;
 
 mod progress;
+
+mod topics;
+pub(crate) use topics::Topics;
 
 mod answer;
 

@@ -1,8 +1,9 @@
-//! `GET /api/events`: what happens in one stream or several, as server-sent events that can be resumed.
+//! `GET /api/events`: what happens in one stream or several, or what is published by topic, as server-sent events that can
+//! be resumed.
 //!
 //! Every event's id is its position: the number of the entry, or, where several streams are followed, the numbers
-//! reached in each, joined by commas in the order in which the streams were asked for. A client that comes back with
-//! `Last-Event-ID` goes on there.
+//! reached in each, joined by commas in the order in which the streams were asked for; of published events their number
+//! on the bus. A client that comes back with `Last-Event-ID` goes on there.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,10 +19,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use switchboard_access::{Caller, Denied};
+use switchboard_bus::{Filter, Pattern, Position};
 use switchboard_coordination::Coordination;
 use switchboard_journal::{Entry, ReadError, Seq, StreamId, Tail};
 
 use super::openapi::{Api, Operation};
+use super::published::{self, PublishedView};
 use super::refusal::problem;
 use crate::app::Core;
 use crate::extract::Calling;
@@ -40,10 +43,11 @@ pub(super) fn add_to(api: Api) -> Api {
         Method::GET,
         "/api/events",
         events,
-        Operation::of("Follow streams: every entry from a position on, and those to come").query::<Wish>().streams::<EntryView>(
-            "Events `entry`, whose id is the position to resume from (send it as `Last-Event-ID`); `trimmed` where entries \
-             are gone, which names the oldest that is left and goes on there; `unavailable` before the stream ends because \
-             the journal cannot be read. Comments show that the connection lives.",
+        Operation::of("Follow streams or topics: everything from a position on, and what is to come").query::<Wish>().streams::<Sent>(
+            "Events `entry` of streams and `published` of topics, whose id is the position to resume from (send it as \
+             `Last-Event-ID`); `trimmed` where some are gone, which names the oldest that is left and goes on there; \
+             `unavailable` before the stream ends because the journal cannot be read. An event with an id and no data \
+             says how far a search for a topic has come. Comments show that the connection lives.",
         ),
     )
 }
@@ -56,10 +60,22 @@ pub(super) fn add_to(api: Api) -> Api {
 )]
 struct Wish {
     /// A stream, such as `project/shop`. May be repeated, up to 16 times.
-    stream: String,
-    /// Begin after this entry: 0 for the oldest. One number for each stream, joined by commas, or one for all. Default:
-    /// only what is new.
+    stream: Option<String>,
+    /// A topic of published events, such as `build.done`, instead of streams. Of its segments between dots `*` stands for
+    /// any one, and `#` at the end for any number. May be repeated, up to 16 times.
+    topic: Option<String>,
+    /// Begin after this entry or published event: 0 for the oldest. One number for each stream, joined by commas, or one
+    /// for all. Default: only what is new.
     after: Option<String>,
+}
+
+/// What the data of an event are.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes what is sent")]
+enum Sent {
+    Entry(EntryView),
+    Published(PublishedView),
 }
 
 /// One entry of a stream.
@@ -116,8 +132,11 @@ async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let wish = parse(query.as_deref().unwrap_or_default(), &headers)?;
-    for stream in &wish.streams {
-        may_follow(&caller, stream)?;
+    match &wish {
+        Following::Streams { streams, .. } => {
+            streams.iter().try_for_each(|stream| may_follow(&caller, stream))?;
+        }
+        Following::Topics { .. } => caller.may_use_shared(switchboard_tools::BUS)?,
     }
     let core = door.app.clone();
     let limit = core.options.limits.watchers;
@@ -126,13 +145,12 @@ async fn events(
             "{limit} clients follow streams, the most this server takes (limits.watchers)"
         )));
     };
-    let positions = begin(&core, &wish).await?;
     let counted = (place, OneMore::of(&core.metrics.gauges().watchers));
     let closed = core.close.clone().cancelled_owned();
-    let follower = Follower::new(core, wish.streams, positions).await?;
-    let following = stream::unfold(follower, |mut follower| async move {
-        follower.next().await.map(|event| (event, follower))
-    });
+    let following = match wish {
+        Following::Streams { streams, after } => follow(core, streams, after).await?,
+        Following::Topics { topics, after } => published::follow(&core.bus, topics, after).await?,
+    };
     let following = following.take_until(closed).map(move |event| {
         let _ = &counted;
         Ok::<_, Infallible>(event)
@@ -143,31 +161,52 @@ async fn events(
 
 /// What a client asked to follow.
 #[derive(Debug, PartialEq, Eq)]
-struct Following {
-    streams: Vec<StreamId>,
-    /// One for each stream; none for the end.
-    after: Option<Vec<Seq>>,
+enum Following {
+    Streams {
+        streams: Vec<StreamId>,
+        /// One for each stream; none for the end.
+        after: Option<Vec<Seq>>,
+    },
+    Topics {
+        topics: Filter,
+        /// None for the end.
+        after: Option<Position>,
+    },
 }
 
 fn parse(query: &str, headers: &HeaderMap) -> Result<Following, Problem> {
     let bad = |message: String| {
         Problem::bad_request("bad_query", message)
-            .hint("write /api/events?stream=project/shop&after=0; leave `after` out for what is new")
+            .hint("write /api/events?stream=project/shop&after=0, or topic=build.*; leave `after` out for what is new")
     };
-    let (mut streams, mut after) = (Vec::new(), None);
+    let (mut streams, mut topics, mut after) = (Vec::new(), Vec::new(), None);
     for (name, value) in form_of(query) {
         match &*name {
             "stream" => streams.push(StreamId::new(value).map_err(|error| bad(error.to_string()))?),
+            "topic" => topics.push(Pattern::new(value).map_err(|error| bad(error.to_string()))?),
             "after" => after = Some(value),
             _ => return Err(bad(format!("there is no parameter '{name}'"))),
         }
     }
-    if streams.is_empty() || streams.len() > STREAMS {
-        return Err(bad(format!("name 1 to {STREAMS} streams, not {}", streams.len())));
-    }
     // What the client saw last is later than where it once began.
     let resumed = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
     let after = resumed.filter(|id| !id.is_empty()).or(after);
+    if !topics.is_empty() {
+        if !streams.is_empty() {
+            return Err(bad(
+                "a request follows streams or topics, not both: their positions are different".to_owned()
+            ));
+        }
+        let position = after.map(|text| {
+            let number = text.trim().parse().map(Position::new);
+            number.map_err(|_| bad(format!("'{text}' is no position of published events: give one number")))
+        });
+        let topics = Filter::any_of(topics).map_err(|error| bad(error.to_string()))?;
+        return Ok(Following::Topics { topics, after: position.transpose()? });
+    }
+    if streams.is_empty() || streams.len() > STREAMS {
+        return Err(bad(format!("name 1 to {STREAMS} streams or topics, not {}", streams.len())));
+    }
     let after = after.map(|text| {
         positions(&text, streams.len()).ok_or_else(|| {
             bad(format!(
@@ -176,7 +215,7 @@ fn parse(query: &str, headers: &HeaderMap) -> Result<Following, Problem> {
             ))
         })
     });
-    Ok(Following { after: after.transpose()?, streams })
+    Ok(Following::Streams { after: after.transpose()?, streams })
 }
 
 fn form_of(query: &str) -> Vec<(String, String)> {
@@ -202,12 +241,22 @@ fn may_follow(caller: &Caller, stream: &StreamId) -> Result<(), Denied> {
     if unbound && stream.as_str() != switchboard_access::STREAM { Ok(()) } else { caller.may_administer() }
 }
 
-async fn begin(core: &Core, wish: &Following) -> Result<Vec<Seq>, Problem> {
-    if let Some(after) = &wish.after {
-        return Ok(after.clone());
-    }
-    let heads = wish.streams.iter().map(|stream| core.journal.head(stream));
-    futures::future::try_join_all(heads).await.map_err(|error| unreadable(&error))
+async fn follow(
+    core: Arc<Core>,
+    streams: Vec<StreamId>,
+    after: Option<Vec<Seq>>,
+) -> Result<BoxStream<'static, Event>, Problem> {
+    let positions = if let Some(after) = after {
+        after
+    } else {
+        let heads = streams.iter().map(|stream| core.journal.head(stream));
+        futures::future::try_join_all(heads).await.map_err(|error| unreadable(&error))?
+    };
+    let follower = Follower::new(core, streams, positions).await?;
+    let following = stream::unfold(follower, |mut follower| async move {
+        follower.next().await.map(|event| (event, follower))
+    });
+    Ok(following.boxed())
 }
 
 /// Follows several streams as one, and knows how far it is in each.
@@ -281,7 +330,7 @@ async fn tail(core: &Core, stream: &StreamId, after: Seq) -> Result<Tail, Proble
     Ok(core.journal.tail(stream, after))
 }
 
-fn data(event: Event, data: &impl Serialize) -> Event {
+pub(super) fn data(event: Event, data: &impl Serialize) -> Event {
     // JSON text has no line breaks, and these values always have a JSON text.
     event.data(serde_json::to_string(data).unwrap_or_default())
 }
@@ -301,7 +350,7 @@ mod tests {
             headers.insert("last-event-id", id.parse().unwrap());
         }
         let seen = parse(query, &headers).map_err(|_| ());
-        let expected = expected.map(|(streams, after)| Following {
+        let expected = expected.map(|(streams, after)| Following::Streams {
             streams: streams.iter().map(|stream| StreamId::new(*stream).unwrap()).collect(),
             after: after.map(|after| after.iter().copied().map(Seq::new).collect()),
         });
@@ -316,8 +365,27 @@ mod tests {
         check("stream=a&stream=b&after=3,4", None, Ok((&["a", "b"], Some(&[3, 4]))));
         check("stream=a&after=1", Some("9"), Ok((&["a"], Some(&[9]))));
         check("stream=a&after=1", Some(""), Ok((&["a"], Some(&[1]))));
+        check("stream=a&topic=b", None, Err(()));
         for bad in ["", "after=1", "stream=", "stream=a&after=x", "stream=a&after=1,2", "stream=a&since=1"] {
             check(bad, None, Err(()));
         }
+    }
+
+    #[test]
+    fn topics_have_one_position() {
+        let check = |query: &str, expected: Option<(&[&str], Option<u64>)>| {
+            let expected = expected.map(|(topics, after)| {
+                let topics: Vec<_> = topics.iter().map(|topic| Pattern::new(*topic).unwrap()).collect();
+                let topics = Filter::any_of(topics).unwrap();
+                Following::Topics { topics, after: after.map(Position::new) }
+            });
+            assert_eq!(parse(query, &HeaderMap::new()).ok(), expected, "{query}");
+        };
+        check("topic=a.*", Some((&["a.*"], None)));
+        check("topic=a.%23&topic=morning%2Fbriefing&after=7", Some((&["a.#", "morning/briefing"], Some(7))));
+        for bad in ["topic=", "topic=%23.a", "topic=a&after=1,2", "topic=a&after=x", "topic=a&stream=b"] {
+            check(bad, None);
+        }
+        check(&"topic=a&".repeat(17), None);
     }
 }

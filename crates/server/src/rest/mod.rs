@@ -9,6 +9,7 @@ mod check;
 mod events;
 mod keys;
 mod projects;
+mod published;
 mod refusal;
 mod tools;
 mod views;

@@ -1,13 +1,30 @@
-//! How REST says that a project refused, or could not be asked.
+//! How REST says that a project or the bus refused, or could not be asked.
 
 use http::StatusCode;
+use switchboard_bus::{BusError, Refused};
 use switchboard_coordination::{CoordinationError, Rejection};
 use switchboard_exchange::CommandError;
 
 use crate::problem::Problem;
 
-/// Why there is no answer, with the status that says whether trying again may help.
+/// Why a project gave no answer.
 pub(super) fn problem(error: CoordinationError) -> Problem {
+    described(error, rejected)
+}
+
+/// Why the bus gave no answer.
+pub(super) fn bus_problem(error: BusError) -> Problem {
+    described(error, |refused| match refused {
+        Refused::Ahead { .. } => Problem::bad_request("position_unknown", refused.to_string())
+            .hint("the events were removed since: begin with after=0, or leave it out for what is new"),
+        Refused::TooMany { .. } | Refused::TooLarge { .. } => {
+            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", refused.to_string())
+        }
+    })
+}
+
+/// Why there is no answer, with the status that says whether trying again may help.
+fn described<R: std::fmt::Display>(error: CommandError<R>, rejected: impl FnOnce(&R) -> Problem) -> Problem {
     let unavailable = |code| Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, error.to_string());
     match &error {
         CommandError::Rejected(rejection) => rejected(rejection),

@@ -5,6 +5,7 @@ mod journal;
 mod support;
 
 mod addresses;
+mod bus;
 mod guard;
 mod limits;
 mod mcp_http;

@@ -140,7 +140,7 @@ async fn a_toolset_served_alone_has_its_own_name() {
     let (status, answer) =
         json_of(server.post("/mcp/nope", &initialize("2025-11-25")).send().await.unwrap()).await;
     assert_eq!(status, 404);
-    assert_eq!(answer["error"]["message"], "there is no toolset 'nope'; there are: all, a2amcp, play");
+    assert_eq!(answer["error"]["message"], "there is no toolset 'nope'; there are: all, a2amcp, bus, play");
     server.stopped().await;
 }
 

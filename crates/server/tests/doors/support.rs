@@ -193,7 +193,11 @@ where
 fn registry(signals: &Signals) -> Registry {
     let waiting = signals.clone();
     Registry::new(
-        [toolset("a2amcp", "splitmind-coordination", "1.0.0"), toolset("play", "play", "9")],
+        [
+            toolset("a2amcp", "splitmind-coordination", "1.0.0"),
+            toolset("play", "play", "9"),
+            toolset("bus", "bus", "1"),
+        ],
         [
             tool("a2amcp", "list_active_agents", |_, _| async {
                 Ok(Output::json_text(&json!({"agents": []})))

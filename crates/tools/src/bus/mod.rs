@@ -5,6 +5,8 @@
 mod answer;
 mod publish;
 mod read;
+pub use read::json_of_page;
+
 mod tool;
 
 use switchboard_bus::Bus;

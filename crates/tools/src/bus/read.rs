@@ -61,15 +61,15 @@ async fn read(call: Call, input: ReadInput) -> Result<Value, Failure> {
     let filter = Filter::from(pattern);
     let page = call.bus.read(&filter, input.after.map(Position::new), limit).await?;
     if time.is_zero() || page.more || says_something(&page) {
-        return Ok(shown(&page));
+        return Ok(json_of_page(&page));
     }
     let came = come(&call.bus, &filter, page.next);
     match until(&call.context, &**call.bus.clock(), time, &message, came).await {
-        None => Ok(shown(&page)),
+        None => Ok(json_of_page(&page)),
         Some(came) => {
             came?;
             // From where the call began, so that what came first is there whatever came meanwhile.
-            Ok(shown(&call.bus.read(&filter, Some(page.next), limit).await?))
+            Ok(json_of_page(&call.bus.read(&filter, Some(page.next), limit).await?))
         }
     }
 }
@@ -89,8 +89,10 @@ fn says_something(page: &Page) -> bool {
     !page.events.is_empty() || page.missed.is_some()
 }
 
-fn shown(page: &Page) -> Value {
-    let events: Vec<Value> = page.events.iter().map(shown_event).collect();
+/// What clients are shown of a page:
+/// `{"events": [{"position", "topic", "data", "at", "source"}], "next", "more", "missed"?}`.
+pub fn json_of_page(page: &Page) -> Value {
+    let events: Vec<Value> = page.events.iter().map(json_of_event).collect();
     let mut shown = json!({"events": events, "next": page.next, "more": page.more});
     if let Some(oldest) = page.missed {
         shown["missed"] = json!({"before": oldest, "why": "no longer kept"});
@@ -98,7 +100,7 @@ fn shown(page: &Page) -> Value {
     shown
 }
 
-fn shown_event(event: &Event) -> Value {
+fn json_of_event(event: &Event) -> Value {
     // What was published was checked to be JSON.
     let data: Value = serde_json::from_str(event.data.get()).unwrap_or_default();
     json!({
