@@ -42,6 +42,9 @@ const MAX_PENDING: usize = 256;
 /// How often a request is sent again after a connection broke.
 const REPETITIONS: usize = 3;
 
+/// The header in which the bridge says which of all bridges it is.
+const BRIDGE: HeaderName = HeaderName::from_static("x-switchboard-bridge");
+
 /// Where the server is.
 #[derive(Debug)]
 pub(crate) enum Upstream {
@@ -63,6 +66,7 @@ pub(crate) async fn run(upstream: Upstream, view: &str) -> Result<(), Failure> {
     let bridge = Bridge {
         inner: Arc::new(Inner {
             session,
+            name: HeaderValue::try_from(switchboard_access::new_token()).ok(),
             output: Output::start(),
             pending: Mutex::default(),
             tasks: TaskTracker::new(),
@@ -93,6 +97,8 @@ struct Bridge {
 #[derive(Debug)]
 struct Inner {
     session: Session,
+    /// By what the server tells this bridge from others, also where there is no session.
+    name: Option<HeaderValue>,
     output: Output,
     /// Requests that have no answer yet, by their id as it is written.
     pending: Mutex<HashMap<String, Pending>>,
@@ -234,6 +240,7 @@ impl Bridge {
         if in_session {
             headers.extend(connection.headers());
         }
+        headers.extend(self.inner.name.clone().map(|name| (BRIDGE, name)));
         if let Some(key) = key.and_then(|key| HeaderValue::from_str(key).ok()) {
             headers.push((HeaderName::from_static("idempotency-key"), key));
         }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
 use switchboard_access::Caller;
 use switchboard_exchange::CommandId;
 use tokio_util::sync::CancellationToken;
@@ -18,12 +19,59 @@ pub struct Context {
     pub cancelled: CancellationToken,
     /// Tells the client that a call that waits is still alive.
     pub progress: Progress,
+    /// What came with the call that is not about the tool.
+    pub origin: Origin,
 }
 
 impl Context {
     /// A call by `caller` that nobody withdraws and that nobody follows.
     pub fn new(caller: Caller) -> Self {
-        Self { caller, command_id: None, cancelled: CancellationToken::new(), progress: Progress::none() }
+        Self {
+            caller,
+            command_id: None,
+            cancelled: CancellationToken::new(),
+            progress: Progress::none(),
+            origin: Origin::default(),
+        }
+    }
+
+    /// The same without what most tools do not ask for, so that a call that waits need not keep it.
+    #[must_use]
+    pub fn without_origin(self) -> Self {
+        Self { origin: Origin::default(), ..self }
+    }
+}
+
+/// What a client says of itself beside each call. None of it is proven: it is for convenience, never for access.
+#[derive(Debug, Clone, Default)]
+pub struct Origin {
+    /// The call's metadata (MCP's `_meta`), as it was sent.
+    pub meta: Map<String, Value>,
+    /// For which agent a client calls that has several (the HTTP header `X-Agent-Id`).
+    pub agent: Option<Arc<str>>,
+    /// The session that the call is part of; none if each call stands alone.
+    pub session: Option<Session>,
+}
+
+/// A session of a client: several calls over one connection, or under one id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// What tells it from all others, also from earlier ones.
+    pub id: Arc<str>,
+    /// What it is called. Those over standard streams are all called `stdio`, others are called by their id.
+    pub name: Arc<str>,
+}
+
+impl Session {
+    /// A session that is called by its id.
+    pub fn new(id: impl Into<Arc<str>>) -> Self {
+        let id = id.into();
+        Self { name: id.clone(), id }
+    }
+
+    /// A session over the standard streams of a process, of which `id` tells it from others.
+    pub fn stdio(id: impl Into<Arc<str>>) -> Self {
+        Self { id: id.into(), name: "stdio".into() }
     }
 }
 

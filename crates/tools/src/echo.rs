@@ -33,6 +33,7 @@ pub fn echo() -> (Toolset, Vec<Tool>) {
         title: "Echo",
         description: "Answers what it is given.",
         input_schema: schema,
+        output_schema: None,
         annotations: Annotations::READS,
     };
     (toolset, vec![Tool { definition, toolset: NAME, handler }])

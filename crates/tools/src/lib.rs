@@ -3,7 +3,7 @@
 //! A tool is defined once and is callable from MCP, from REST and from the command line. Nothing here knows a transport.
 
 mod context;
-pub use context::{Context, Progress};
+pub use context::{Context, Origin, Progress, Session};
 
 mod registry;
 pub use registry::{

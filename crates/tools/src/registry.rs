@@ -33,6 +33,9 @@ pub struct Definition {
     pub description: &'static str,
     /// JSON Schema of the arguments, an object.
     pub input_schema: Arc<Map<String, Value>>,
+    /// JSON Schema of structured answers, an object; none if nothing is promised about them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Arc<Map<String, Value>>>,
     /// What a client may assume of a call.
     pub annotations: Annotations,
 }

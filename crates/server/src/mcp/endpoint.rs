@@ -259,6 +259,7 @@ fn info(registry: &Registry, view: &View) -> ServerConfig {
 fn describe(definition: &switchboard_tools::Definition) -> Tool {
     let mut tool = Tool::new(definition.name, definition.description, definition.input_schema.clone());
     tool.title = Some(definition.title.to_owned());
+    tool.output_schema.clone_from(&definition.output_schema);
     let Annotations { read_only_hint, destructive_hint, idempotent_hint, open_world_hint } =
         definition.annotations;
     tool.annotations = Some(ToolAnnotations::from_raw(

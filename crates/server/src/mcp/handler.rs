@@ -14,7 +14,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use switchboard_access::Caller;
 use switchboard_exchange::CommandId;
-use switchboard_tools::{Context, Output, Progress};
+use switchboard_tools::{Context, Origin, Output, Progress, Session};
 
 use super::endpoint::Shown;
 use super::progress;
@@ -23,6 +23,15 @@ use crate::calls::{CallFailure, Calls};
 
 /// The name under which a client gives a call an id in its `_meta`.
 const COMMAND_ID: &str = "switchboard/commandId";
+
+/// The HTTP header in which a client that calls for several agents names one.
+const AGENT_ID: &str = "x-agent-id";
+
+/// The HTTP header in which the stdio bridge says which of all bridges it is.
+const BRIDGE: &str = "x-switchboard-bridge";
+
+/// The HTTP header that names a session.
+const SESSION_ID: &str = "mcp-session-id";
 
 /// Says of an HTTP request that its client reads one JSON answer and no stream.
 #[derive(Debug, Clone, Copy)]
@@ -36,13 +45,37 @@ pub(crate) struct Handler {
     calls: Arc<Calls>,
     /// Who calls where there is no HTTP request to tell.
     local: Caller,
+    /// The session of a client that is served over a connection of its own.
+    session: Option<Session>,
     /// What the client subscribed to.
     subscriptions: Arc<Subscriptions>,
 }
 
 impl Handler {
     pub(crate) fn new(shown: Arc<Shown>, calls: Arc<Calls>, local: Caller) -> Self {
-        Self { shown, calls, local, subscriptions: Arc::default() }
+        Self { shown, calls, local, session: None, subscriptions: Arc::default() }
+    }
+
+    /// For a client that has a connection of its own, which is its session.
+    pub(crate) fn over(self, session: Session) -> Self {
+        Self { session: Some(session), ..self }
+    }
+
+    /// What the client says of itself beside the call.
+    fn origin(&self, context: &mut RequestContext<RoleServer>) -> Origin {
+        let mut origin = Origin { session: self.session.clone(), ..Origin::default() };
+        if let Some(parts) = context.extensions.get::<Parts>() {
+            let header = |name| parts.headers.get(name)?.to_str().ok();
+            origin.agent = header(AGENT_ID).map(Arc::from);
+            if let Some(bridge) = header(BRIDGE) {
+                origin.session = Some(Session::stdio(bridge));
+            } else if origin.session.is_none() {
+                origin.session = header(SESSION_ID).map(Session::new);
+            }
+        }
+        origin.meta = std::mem::take(&mut context.meta.0.0);
+        origin.meta.shift_remove("progressToken");
+        origin
     }
 
     /// For one request of another client.
@@ -167,7 +200,7 @@ impl Handler {
     async fn answer(
         &self,
         request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let parts = context.extensions.get::<Parts>();
         let follower = follower(&context, parts).map(|token| (context.peer.clone(), token));
@@ -176,7 +209,9 @@ impl Handler {
             command_id: command_id(&context, parts)?,
             cancelled: context.ct.child_token(),
             progress: Progress::none(),
+            origin: Origin::default(),
         };
+        call.origin = self.origin(&mut context);
         // The rest of the request need not be kept while the call waits.
         drop(context);
         let arguments = request.arguments.unwrap_or_default();

@@ -113,7 +113,8 @@ fn connect(door: &Door, endpoint: &Endpoint) -> Response {
     };
     let (outgoing, said) = mpsc::channel(WAITING);
     let ended = door.app.close.child_token();
-    let handler = Handler::new(endpoint.shown.clone(), door.app.calls.clone(), Caller::local());
+    let handler = Handler::new(endpoint.shown.clone(), door.app.calls.clone(), Caller::local())
+        .over(switchboard_tools::Session::new(id.clone()));
     let transport = (into_sink(outgoing), ReceiverStream::new(incoming));
     let serving = ended.clone();
     tokio::spawn(async move {

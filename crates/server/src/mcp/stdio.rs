@@ -3,7 +3,7 @@
 use rmcp::service::{ServerInitializeError, serve_server_with_ct};
 use rmcp::transport::stdio_pipes;
 use switchboard_access::Caller;
-use switchboard_tools::ViewError;
+use switchboard_tools::{Session, ViewError};
 use tokio_util::sync::CancellationToken;
 
 use super::handler::Handler;
@@ -24,7 +24,8 @@ pub enum StdioError {
 /// Nothing else may write to standard output meanwhile.
 pub async fn serve_stdio(app: &App, view: &str, stop: CancellationToken) -> Result<(), StdioError> {
     let endpoint = app.core.mcp.endpoint(view)?;
-    let handler = Handler::new(endpoint.shown.clone(), app.core.calls.clone(), Caller::local());
+    let handler = Handler::new(endpoint.shown.clone(), app.core.calls.clone(), Caller::local())
+        .over(Session::stdio("stdio"));
     let session = match serve_server_with_ct(handler, stdio_pipes(), stop).await {
         Ok(session) => session,
         // Whoever opens and closes the streams without a word wanted nothing.

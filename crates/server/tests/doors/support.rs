@@ -183,6 +183,7 @@ where
             title: name,
             description: "A tool for tests.",
             input_schema: Arc::new(schema),
+            output_schema: None,
             annotations: Annotations::READS,
         },
         toolset,

@@ -73,7 +73,7 @@ where
             };
             let project = input.project().clone();
             context.caller.may_use_project(project.as_str())?;
-            Ok(output(call(Call { coordination, project, context }, input).await))
+            Ok(output(call(Call { coordination, project, context: context.without_origin() }, input).await))
         }
     });
     Tool {
@@ -82,6 +82,7 @@ where
             title: spec.title,
             description: spec.description,
             input_schema: schema,
+            output_schema: None,
             annotations: spec.annotations,
         },
         toolset: super::NAME,

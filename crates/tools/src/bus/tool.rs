@@ -43,7 +43,14 @@ where
         }
     });
     Tool {
-        definition: Definition { name, title, description, input_schema: schema, annotations },
+        definition: Definition {
+            name,
+            title,
+            description,
+            input_schema: schema,
+            output_schema: None,
+            annotations,
+        },
         toolset: super::NAME,
         handler,
     }

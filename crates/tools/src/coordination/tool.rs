@@ -76,11 +76,18 @@ where
             };
             let project = input.project().clone();
             context.caller.may_use_project(project.as_str())?;
-            Ok(output(call(Call { coordination, project, context }, input).await))
+            Ok(output(call(Call { coordination, project, context: context.without_origin() }, input).await))
         }
     });
     Tool {
-        definition: Definition { name, title, description, input_schema: schema, annotations },
+        definition: Definition {
+            name,
+            title,
+            description,
+            input_schema: schema,
+            output_schema: None,
+            annotations,
+        },
         toolset: super::NAME,
         handler,
     }
