@@ -68,7 +68,8 @@ impl Zone {
         self.0.iana_name().unwrap_or("UTC")
     }
 
-    pub(crate) fn rules(&self) -> &TimeZone {
+    /// Its rules: what its clock shows at an instant, and when it shows a local time.
+    pub fn rules(&self) -> &TimeZone {
         &self.0
     }
 }
