@@ -38,6 +38,17 @@ pub enum Denied {
         /// The toolset.
         toolset: String,
     },
+    /// A schedule would call the tool for it, and could do what its grant does not allow.
+    #[error(
+        "key '{caller}' is bound, and a schedule that calls tool '{tool}' would not be: use a key without bounds, or \
+         another target"
+    )]
+    Unbound {
+        /// The name of the key.
+        caller: Arc<str>,
+        /// The tool.
+        tool: String,
+    },
     /// It may not administer keys.
     #[error("key '{caller}' may not administer this server")]
     Admin {
