@@ -78,7 +78,8 @@ impl Engine {
     async fn open(data: &Path) -> Self {
         let journal = Arc::new(SqliteJournal::open(data, &SqliteOptions::default()).expect("a journal"));
         let bus = Bus::new(journal.clone(), Arc::new(SystemClock), Retention::default());
-        let webhooks = WebhookOptions { allow_private: true, ..WebhookOptions::new(*b"a key for a benchmark alone") };
+        let webhooks =
+            WebhookOptions { allow_private: true, ..WebhookOptions::new(*b"a key for a benchmark alone") };
         let targets: [Arc<dyn Target>; 2] =
             [Arc::new(Webhook::new(webhooks)), Arc::new(BusTarget::new(bus.clone()))];
         let targets = Targets::new(targets);
@@ -154,14 +155,19 @@ async fn lateness(size: &Size) {
     let anchor = |index: usize| from + index as i64 * 2;
     let every = |index: usize| Timing::every(round_ms.unsigned_abs(), anchor(index)).expect("a period");
     let took = engine.fill(size.active, |index| spec("webhook", &url, every(index))).await;
-    figure(&format!("making {} schedules", grouped(size.active as u64)), &rate(per_second(size.active, took)));
+    figure(
+        &format!("making {} schedules", grouped(size.active as u64)),
+        &rate(per_second(size.active, took)),
+    );
     // They were made for an hour from now, so that making them disturbs nothing: now they begin.
     let begin = now_ms() + 2_000;
-    let all = engine.schedules.list(&switchboard_schedule::Filter::live()).await.expect("schedules are listed");
+    let all =
+        engine.schedules.list(&switchboard_schedule::Filter::live()).await.expect("schedules are listed");
     let mut index = 0;
     stream::iter(all)
         .map(|info| {
-            let timing = Timing::every(round_ms.unsigned_abs(), begin + 30_000 + index * 2).expect("a period");
+            let timing =
+                Timing::every(round_ms.unsigned_abs(), begin + 30_000 + index * 2).expect("a period");
             index += 1;
             let change = switchboard_schedule::Change {
                 timing: Some((timing, "200s".into())),
@@ -212,7 +218,9 @@ async fn publications(size: &Size) {
     let ceiling = batches(&engine.bus, size.published).await;
     figure("the bus alone, batches of 256, 4 at a time", &rate(ceiling));
     let due = now_ms() + 3_600_000;
-    engine.fill(size.published, |index| spec("topic", &format!("topic.{}", index % 100), Timing::once(due))).await;
+    engine
+        .fill(size.published, |index| spec("topic", &format!("topic.{}", index % 100), Timing::once(due)))
+        .await;
     let took = bring_forward(&engine, size.published).await;
     let reached = per_second(size.published, took);
     target("durable occurrences published to the bus", &rate(reached), ">= 30,000/s", reached >= 30_000.0);
@@ -223,7 +231,8 @@ async fn publications(size: &Size) {
 /// Makes all schedules due at one instant, and says how long after it all were delivered and recorded.
 async fn bring_forward(engine: &Engine, count: usize) -> Duration {
     let due = now_ms() + 20_000;
-    let all = engine.schedules.list(&switchboard_schedule::Filter::live()).await.expect("schedules are listed");
+    let all =
+        engine.schedules.list(&switchboard_schedule::Filter::live()).await.expect("schedules are listed");
     stream::iter(all)
         .map(|info| {
             let change = switchboard_schedule::Change {
@@ -381,4 +390,3 @@ fn idle(size: &Size) {
         share <= 0.5,
     );
 }
-

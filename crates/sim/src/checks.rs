@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
-use switchboard_coordination::{CoordinationError, Event, LockList, Project, Rejection, Settings};
-use switchboard_exchange::{CommandError, Machine as _, Record};
+use switchboard_coordination::{CoordinationError, LockList, Project, Rejection};
+use switchboard_exchange::{CommandError, Machine, Record};
 use switchboard_journal::{Payload, StreamId};
 
 use crate::calls::{Call, Wish, collected, letters};
@@ -44,15 +44,15 @@ pub fn locks_are_those_of_the_journal(locks: &LockList, held: &[Arc<Held>]) -> R
 
 /// What the machine is after the entries of a stream, one after another, without snapshots.
 #[derive(Debug)]
-pub struct Shadow {
-    machine: Project,
+pub struct Shadow<M = Project> {
+    machine: M,
     seq: u64,
 }
 
-impl Shadow {
+impl<M: Machine> Shadow<M> {
     /// Before the first entry.
-    pub fn new(settings: &Settings) -> Self {
-        let mut machine = Project::new();
+    pub fn new(settings: &M::Settings) -> Self {
+        let mut machine = M::new();
         machine.configure(settings);
         Self { machine, seq: 0 }
     }
@@ -87,7 +87,7 @@ impl Shadow {
     }
 
     fn replay(&mut self, payload: &Payload) {
-        let record: Record<Event> = serde_json::from_str(payload.as_str()).expect("an entry is a record");
+        let record: Record<M::Event> = serde_json::from_str(payload.as_str()).expect("an entry is a record");
         for event in &record.events {
             self.machine.apply(event);
         }

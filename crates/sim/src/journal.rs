@@ -143,6 +143,25 @@ pub struct Store {
     state: Mutex<State>,
     /// Wakes who follows a stream, first come first: the journal's own tails are woken in an order that no seed decides.
     news: Notify,
+    /// Reads what is written in place of the ledgers.
+    reader: Option<Reader>,
+}
+
+/// Reads each entry as it is written, and says which rules it breaks.
+#[derive(Clone)]
+pub struct Reader(Arc<dyn Fn(&StreamId, &str) -> Vec<Broken> + Send + Sync>);
+
+impl Reader {
+    /// Whoever reads like `read`.
+    pub fn new(read: impl Fn(&StreamId, &str) -> Vec<Broken> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(read))
+    }
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Reader")
+    }
 }
 
 #[derive(Debug)]
@@ -168,7 +187,12 @@ impl Store {
             ledgers: BTreeMap::new(),
             broken: Vec::new(),
         };
-        Self { journal, trace, state: Mutex::new(state), news: Notify::new() }
+        Self { journal, trace, state: Mutex::new(state), news: Notify::new(), reader: None }
+    }
+
+    /// An empty store whose entries `reader` reads: they are not those of the ledgers.
+    pub fn read_by(reader: Reader, sharing: Sharing, faults: Faults, trace: Arc<Trace>) -> Self {
+        Self { reader: Some(reader), ..Self::new(sharing, faults, trace) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -178,6 +202,11 @@ impl Store {
     /// The last entry of `stream`.
     pub fn head(&self, stream: &StreamId) -> u64 {
         self.state().history.get(stream).map_or(0, |entries| entries.len() as u64)
+    }
+
+    /// The streams that have entries.
+    pub fn streams(&self) -> Vec<StreamId> {
+        self.state().history.keys().cloned().collect()
     }
 
     /// An entry, also one that was trimmed.
@@ -237,7 +266,10 @@ impl Store {
         if let Ok(seq) = appended {
             self.trace.note(format_args!("{stream} #{seq} {}", payload.as_str()));
             let mut state = self.state();
-            let broken = state.ledgers.entry(stream.clone()).or_default().enter(seq.get(), payload.as_str());
+            let broken = match &self.reader {
+                Some(Reader(read)) => read(stream, payload.as_str()),
+                None => state.ledgers.entry(stream.clone()).or_default().enter(seq.get(), payload.as_str()),
+            };
             state.history.entry(stream.clone()).or_default().push(payload);
             drop(state);
             for rule in broken {

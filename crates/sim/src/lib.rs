@@ -37,3 +37,5 @@ pub mod world;
 pub mod seeds;
 
 pub mod crash;
+
+pub mod schedules;

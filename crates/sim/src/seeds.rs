@@ -5,7 +5,16 @@ use std::io::Write as _;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use crate::world;
+use crate::world::Summary;
+
+/// A kind of run, and the file of tests that runs it.
+#[derive(Debug, Clone, Copy)]
+pub struct Suite {
+    /// The file's name, to repeat a run.
+    pub test: &'static str,
+    /// Runs a seed, showing its trace or not.
+    pub run: fn(u64, bool) -> Summary,
+}
 
 /// How many seeds a run of all tests has, unless `SWITCHBOARD_SIM_SEEDS` says otherwise.
 const SEEDS: u64 = 1_000;
@@ -20,17 +29,17 @@ fn from_environment(variable: &str) -> Option<u64> {
 ///
 /// # Panics
 /// If a seed breaks a rule: with the seed, and the command that repeats it.
-pub fn run_part(part: u64, parts: u64) {
+pub fn run_part(suite: Suite, part: u64, parts: u64) {
     if let Some(seed) = from_environment("SWITCHBOARD_SIM_SEED") {
         if seed % parts == part {
-            run_one(seed, true);
+            run_one(suite, seed, true);
         }
         return;
     }
     let seeds = from_environment("SWITCHBOARD_SIM_SEEDS").unwrap_or(SEEDS);
     let mut all = Totals::default();
     for seed in share(part, parts, seeds) {
-        all.add(run_one(seed, false));
+        all.add(run_one(suite, seed, false));
     }
     // Written for whoever looks at the output of a test that passed.
     let _ = writeln!(std::io::stdout(), "{}", all.text());
@@ -45,14 +54,15 @@ fn share(part: u64, parts: u64, seeds: u64) -> impl Iterator<Item = u64> {
 ///
 /// # Panics
 /// If it breaks a rule.
-pub fn run_one(seed: u64, shown: bool) -> world::Summary {
-    match catch_unwind(AssertUnwindSafe(|| world::run(seed, shown))) {
+pub fn run_one(suite: Suite, seed: u64, shown: bool) -> Summary {
+    match catch_unwind(AssertUnwindSafe(|| (suite.run)(seed, shown))) {
         Ok(summary) => summary,
         Err(panic) => {
+            let test = suite.test;
             let _ = writeln!(
                 std::io::stderr(),
                 "\nseed {seed} broke a rule. To see it again, line by line:\n    \
-                 SWITCHBOARD_SIM_SEED={seed} cargo nextest run -p switchboard-sim --test seeds --no-capture\n"
+                 SWITCHBOARD_SIM_SEED={seed} cargo nextest run -p switchboard-sim --test {test} --no-capture\n"
             );
             resume_unwind(panic)
         }
@@ -65,14 +75,16 @@ struct Totals {
     entries: u64,
     audits: u64,
     conflicts: u64,
+    deliveries: u64,
 }
 
 impl Totals {
-    fn add(&mut self, summary: world::Summary) {
+    fn add(&mut self, summary: Summary) {
         self.seeds += 1;
         self.entries += summary.entries;
         self.audits += summary.audits;
         self.conflicts += summary.conflicts;
+        self.deliveries += summary.deliveries;
     }
 
     fn text(&self) -> String {
@@ -82,6 +94,9 @@ impl Totals {
             "{} seeds, {} entries, {} comparisons of states, {} lost races",
             self.seeds, self.entries, self.audits, self.conflicts
         );
+        if self.deliveries > 0 {
+            let _ = write!(text, ", {} attempts to deliver", self.deliveries);
+        }
         text
     }
 }

@@ -178,6 +178,8 @@ pub struct Summary {
     pub audits: u64,
     /// How many appends lost a race.
     pub conflicts: u64,
+    /// How many deliveries targets were asked for.
+    pub deliveries: u64,
 }
 
 /// Runs `seed`: on one node if it is even, on three if it is odd.
@@ -254,6 +256,7 @@ impl World {
             entries,
             audits: *lock(&self.audits),
             conflicts: conflicts.sum(),
+            deliveries: 0,
         }
     }
 
@@ -586,7 +589,7 @@ impl World {
     /// Whoever waits for a condition sees only states that the journal holds, each after the one it saw before.
     async fn wait_for_ever(&self, node: &Node, project: &Name) {
         let stream = Coordination::stream(project);
-        let shadow = Arc::new(Mutex::new(Shadow::new(&self.plan.settings)));
+        let shadow = Arc::new(Mutex::new(Shadow::<Project>::new(&self.plan.settings)));
         if !self.plan.observed {
             return std::future::pending().await;
         }

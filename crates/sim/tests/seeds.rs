@@ -1,6 +1,9 @@
 //! Runs of many seeds. Each test is a part of them, so that the parts run side by side.
 
-use switchboard_sim::seeds::run_part;
+use switchboard_sim::seeds::{Suite, run_part};
+use switchboard_sim::world;
+
+const SUITE: Suite = Suite { test: "seeds", run: world::run };
 
 macro_rules! parts {
     ($($name:ident $part:literal)*) => {
@@ -8,7 +11,7 @@ macro_rules! parts {
         $(
             #[test]
             fn $name() {
-                run_part($part, PARTS);
+                run_part(SUITE, $part, PARTS);
             }
         )*
     };

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use layers::{Inputs, Resolved, config_file, environment};
 pub(crate) use spec::{Flags, GlobalFlags, Kind, OptionSpec, ServerFlags, specs};
-pub(crate) use values::{ByteSize, Duration, JournalUrl, Listen, LogFilter, LogFormat};
+pub(crate) use values::{ByteSize, Duration, HttpUrl, JournalUrl, Listen, LogFilter, LogFormat};
 
 /// Every option. The doc comment of a field is its description; `x-` attributes are read by [`spec`].
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -26,7 +26,8 @@ pub(crate) struct Config {
     /// key exists.
     #[schemars(extend("x-value" = "ADDRESS[=VIEW]"))]
     pub(crate) listen: Vec<Listen>,
-    /// Also listen where the systems replaced are documented to be: 127.0.0.1:5000 for A2AMCP.
+    /// Also listen where the systems replaced are documented to be: 127.0.0.1:5000 for A2AMCP, 127.0.0.1:8000 for
+    /// PromptYoSelf.
     pub(crate) compat: bool,
     /// The directory that holds everything: the journal, the keys, and how to reach the running server.
     /// One server uses it at a time. Default: `$XDG_DATA_HOME/switchboard`.
@@ -57,6 +58,8 @@ pub(crate) struct Config {
     pub(crate) a2amcp: A2amcp,
     /// The bus: how much of what is published is kept. An event is forgotten once any of these says so.
     pub(crate) bus: Bus,
+    /// The catalogue `promptyoself`, and the Letta server whose agents are prompted.
+    pub(crate) promptyoself: PromptYoSelf,
     /// How commands such as `call` reach a server that does not run on the data directory.
     pub(crate) client: Client,
 }
@@ -117,7 +120,7 @@ pub(crate) struct Limits {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Log {
     /// `error`, `warn`, `info`, `debug`, `trace`, or directives such as `warn,switchboard_exchange=debug`.
-    #[schemars(extend("x-value" = "LEVEL", "x-everywhere" = true, "x-also" = "LOG_LEVEL"))]
+    #[schemars(extend("x-value" = "LEVEL", "x-everywhere" = true, "x-also" = "FASTMCP_LOG_LEVEL LOG_LEVEL PROMPTYOSELF_LOG_LEVEL"))]
     pub(crate) level: LogFilter,
     /// `text`, or `json` for one object per line.
     #[schemars(extend("x-value" = "FORMAT", "x-everywhere" = true))]
@@ -161,6 +164,46 @@ pub(crate) struct Bus {
     pub(crate) max_events: u32,
 }
 
+/// The catalogue `promptyoself`, and the Letta server whose agents are prompted.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct PromptYoSelf {
+    /// The Letta server: `http` or `https`, with or without a path.
+    #[schemars(extend("x-value" = "URL", "x-also" = "LETTA_BASE_URL"))]
+    pub(crate) letta_base_url: HttpUrl,
+    /// The key to send to Letta. Better set as variable than as flag, which others on the machine can read.
+    #[schemars(extend("x-value" = "KEY", "x-also" = "LETTA_API_KEY", "x-secret" = true))]
+    pub(crate) letta_api_key: Option<String>,
+    /// The password of the Letta server, which is sent if there is no key. Better set as variable than as flag.
+    #[schemars(extend("x-value" = "PASSWORD", "x-also" = "LETTA_SERVER_PASSWORD", "x-secret" = true))]
+    pub(crate) letta_server_password: Option<String>,
+    /// The project of the Letta server that requests are made for.
+    #[schemars(extend("x-value" = "NAME", "x-also" = "LETTA_PROJECT"))]
+    pub(crate) letta_project: Option<String>,
+    /// The agent of prompts that name none.
+    #[schemars(extend("x-value" = "AGENT", "x-also" = "PROMPTYOSELF_DEFAULT_AGENT_ID"))]
+    pub(crate) default_agent_id: Option<String>,
+    /// The same, if `default_agent_id` is not set.
+    #[schemars(extend("x-value" = "AGENT", "x-also" = "LETTA_AGENT_ID"))]
+    pub(crate) letta_agent_id: Option<String>,
+    /// The same, if neither is set.
+    #[schemars(extend("x-value" = "AGENT", "x-also" = "LETTA_DEFAULT_AGENT_ID"))]
+    pub(crate) letta_default_agent_id: Option<String>,
+    /// Take the only agent that Letta has for prompts that name none, if nothing else tells.
+    #[schemars(extend("x-also" = "PROMPTYOSELF_USE_SINGLE_AGENT_FALLBACK", "x-also-yes" = "1 true yes"))]
+    pub(crate) single_agent_fallback: bool,
+    /// Deliver prompts when they are due. Otherwise they wait for `promptyoself_execute`.
+    #[schemars(extend("x-also" = "PROMPTYOSELF_EXECUTOR_AUTOSTART", "x-also-yes" = "1 true yes"))]
+    pub(crate) executor_autostart: bool,
+    /// How long after a failed delivery a prompt is tried again; at least a second.
+    #[schemars(extend(
+        "x-value" = "DURATION",
+        "x-also" = "PROMPTYOSELF_EXECUTOR_INTERVAL",
+        "x-also-or-none" = true
+    ))]
+    pub(crate) executor_interval: Option<Duration>,
+}
+
 /// How commands such as `call` reach a server that does not run on the data directory.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -195,6 +238,7 @@ impl Default for Config {
             log: Log::default(),
             a2amcp: A2amcp::default(),
             bus: Bus::default(),
+            promptyoself: PromptYoSelf::default(),
             client: Client::default(),
         }
     }
@@ -230,6 +274,23 @@ impl Default for A2amcp {
             events: false,
             claim_window: Duration::from_secs(60),
             status_dir: "/tmp/splitmind-status".into(),
+        }
+    }
+}
+
+impl Default for PromptYoSelf {
+    fn default() -> Self {
+        Self {
+            letta_base_url: HttpUrl::default(),
+            letta_api_key: None,
+            letta_server_password: None,
+            letta_project: None,
+            default_agent_id: None,
+            letta_agent_id: None,
+            letta_default_agent_id: None,
+            single_agent_fallback: false,
+            executor_autostart: true,
+            executor_interval: Some(Duration::from_secs(60)),
         }
     }
 }

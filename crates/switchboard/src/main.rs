@@ -12,6 +12,7 @@ mod failure;
 mod holder;
 mod http;
 mod output;
+mod promptyoself;
 mod running;
 mod sse;
 mod system;

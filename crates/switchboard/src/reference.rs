@@ -39,8 +39,8 @@ fn describe(page: &mut String, spec: &OptionSpec) {
         _ => format!("--{} {}", spec.flag, spec.value_name),
     };
     let mut variables = format!("`{}`", spec.env);
-    if let Some(also) = &spec.also {
-        let _ = write!(variables, ", and `{also}` as the system replaced knows it");
+    if !spec.also.is_empty() {
+        let _ = write!(variables, ", and `{}` as the system replaced knows it", spec.also.join("`, `"));
     }
     let _ = write!(
         page,

@@ -12,7 +12,7 @@ use switchboard_coordination::{Coordination, ServiceOptions, Settings};
 use switchboard_exchange::{Exchange, Options, SystemClock};
 use switchboard_journal::{Journal, MemoryJournal, OpenError, Sharing, SqliteJournal, SqliteOptions};
 use switchboard_schedule::Schedules;
-use switchboard_tools::{Registry, Services};
+use switchboard_tools::{PromptYoSelf, Registry, Services};
 
 use crate::config::{Config, JournalUrl};
 use crate::failure::with_causes;
@@ -133,7 +133,15 @@ fn registry(
 ) -> Result<Arc<Registry>, Failure> {
     let for_tests = [switchboard_tools::echo(), (switchboard_server::CONFORMANCE, Vec::new())];
     let for_tests = config.test_toolset.then_some(for_tests);
-    let services = Services { coordination, bus, schedules: &wake.schedules, letta: &wake.letta };
+    let options = crate::promptyoself::options(config);
+    let promptyoself = PromptYoSelf::new(wake.schedules.clone(), wake.letta.clone(), options);
+    let services = Services {
+        coordination,
+        bus,
+        schedules: &wake.schedules,
+        letta: &wake.letta,
+        promptyoself: &promptyoself,
+    };
     let registry = switchboard_tools::catalogue(services, for_tests.into_iter().flatten())
         .map_err(|error| Failure::failed(format!("the list of tools is wrong: {error}")))?;
     wake.tool_target.connect(&registry);

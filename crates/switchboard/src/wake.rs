@@ -14,8 +14,8 @@ use switchboard_letta::Letta;
 use switchboard_schedule::{NodeId, Schedules, Settings, Target, Targets};
 use switchboard_targets::{BusTarget, InboxTarget, LettaTarget, ToolTarget, Webhook, WebhookOptions};
 
-use crate::Failure;
 use crate::config::Config;
+use crate::{Failure, promptyoself};
 
 /// The file in the data directory that holds the key of the signatures of webhooks.
 const SECRET_FILE: &str = "webhook-secret";
@@ -37,20 +37,21 @@ impl Wake {
         bus: &Bus,
         webhook_secret: &str,
     ) -> Result<Self, Failure> {
-        let _ = config;
-        let letta = Letta::new(switchboard_letta::Options::default())
+        let letta = Letta::new(promptyoself::letta_options(config))
             .map_err(|error| Failure::config(format!("Letta cannot be reached: {error}")))?;
         let tool_target = ToolTarget::default();
         let targets: [Arc<dyn Target>; 5] = [
             Arc::new(BusTarget::new(bus.clone())),
             Arc::new(InboxTarget::new(coordination.clone())),
-            Arc::new(LettaTarget::new(letta.clone())),
+            Arc::new(LettaTarget::new(letta.clone()).retried_every(promptyoself::retry_pace(config))),
             Arc::new(Webhook::new(WebhookOptions::new(webhook_secret.as_bytes()))),
             Arc::new(tool_target.clone()),
         ];
         let targets = Targets::new(targets);
-        let settings =
-            Settings { shared: journal.sharing() == Sharing::Shared, ..Settings::of(&targets, &[]) };
+        let settings = Settings {
+            shared: journal.sharing() == Sharing::Shared,
+            ..Settings::of(&targets, promptyoself::by_pass(config))
+        };
         let exchange = Exchange::new(journal.clone(), Arc::new(SystemClock), settings, Options::default());
         // Another one after every start, so that nobody takes what a former life had claimed for its own.
         let node = NodeId(new_token().chars().take(8).collect::<String>().into());

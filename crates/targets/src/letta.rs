@@ -14,12 +14,20 @@ use switchboard_schedule::{Delivery, Manners, Message, Outcome, Retry, Target};
 #[derive(Debug, Clone)]
 pub struct LettaTarget {
     letta: Letta,
+    pace_ms: u32,
 }
 
 impl LettaTarget {
-    /// The agents of `letta`.
+    /// The agents of `letta`. A prompt that failed is tried again every minute, for ever.
     pub fn new(letta: Letta) -> Self {
-        Self { letta }
+        Self { letta, pace_ms: 60_000 }
+    }
+
+    /// The same; a prompt that failed is tried again at this pace: at least a second, at most 49 days.
+    #[must_use]
+    pub fn retried_every(self, pace: Duration) -> Self {
+        let pace_ms = u32::try_from(pace.as_millis()).unwrap_or(u32::MAX);
+        Self { pace_ms: pace_ms.max(1_000), ..self }
     }
 
     async fn deliver_one(&self, delivery: Delivery) -> Outcome {
@@ -54,7 +62,7 @@ impl Target for LettaTarget {
             // from outside, nobody would know whether the prompt was delivered.
             timeout: Duration::from_secs(950),
             // Letta may be down for a night or an agent gone for a week; the prompt is due until it is delivered.
-            retry: Retry { first_ms: 60_000, factor: 2, max_ms: 3_600_000, attempts: None },
+            retry: Retry { first_ms: self.pace_ms, factor: 1, max_ms: self.pace_ms, attempts: None },
         }
     }
 

@@ -5,9 +5,14 @@ use std::sync::Arc;
 use switchboard_bus::Bus;
 use switchboard_coordination::Coordination;
 use switchboard_letta::Letta;
-use switchboard_schedule::Schedules;
+use switchboard_schedule::{Schedules, Zone};
 
-use crate::{Registry, RegistryError, Tool, Toolset, a2amcp, bus, coordination, discovery};
+use crate::agtos::Tasks;
+use crate::schedule::Scheduling;
+use crate::{
+    PromptYoSelf, Registry, RegistryError, Tool, Toolset, a2amcp, agtos, bus, coordination, discovery,
+    promptyoself, schedule,
+};
 
 /// What the tools of the catalogue work on.
 #[derive(Debug, Clone, Copy)]
@@ -18,8 +23,12 @@ pub struct Services<'a> {
     pub bus: &'a Bus,
     /// Wake-up calls.
     pub schedules: &'a Schedules,
+    /// On whose clock the times of schedules are read, unless they name another zone.
+    pub zone: &'a Zone,
     /// The server of Letta's agents.
     pub letta: &'a Letta,
+    /// Prompts for those agents, as PromptYoSelf keeps them.
+    pub promptyoself: &'a PromptYoSelf,
 }
 
 /// The registry of everything this program offers, with `more` toolsets that only a test adds.
@@ -30,11 +39,23 @@ pub fn catalogue(
     let (more_sets, more_tools): (Vec<_>, Vec<_>) = more.into_iter().unzip();
     let mut contradiction = None;
     let registry = Arc::new_cyclic(|registry| {
-        let toolsets = [a2amcp::toolset(), coordination::toolset(), bus::toolset(), discovery::toolset()];
+        let (schedules, zone) = (services.schedules, services.zone);
+        let toolsets = [
+            a2amcp::toolset(),
+            coordination::toolset(),
+            bus::toolset(),
+            schedule::toolset(),
+            agtos::toolset(),
+            promptyoself::toolset(),
+            discovery::toolset(),
+        ];
         let tools = [
             a2amcp::tools(services.coordination),
             coordination::tools(services.coordination),
             bus::tools(services.bus),
+            schedule::tools(&Scheduling::new(schedules.clone(), zone.clone(), registry.clone())),
+            agtos::tools(&Tasks::new(schedules.clone(), zone.clone(), registry.clone())),
+            promptyoself::tools(services.promptyoself),
             discovery::tools(registry),
         ];
         let made = Registry::new(

@@ -24,6 +24,12 @@ mod waiting;
 mod bus;
 pub use bus::{NAME as BUS, json_of_page};
 
+pub mod agtos;
+pub mod schedule;
+
+mod promptyoself;
+pub use promptyoself::{DefaultAgents, Executor, Options as PromptYoSelfOptions, PromptYoSelf};
+
 mod a2amcp;
 mod coordination;
 mod discovery;

@@ -10,7 +10,10 @@ use switchboard_bus::{Bus, Retention};
 use switchboard_coordination::{Coordination, Project, ServiceOptions, Settings};
 use switchboard_exchange::{Exchange, Options, SystemClock};
 use switchboard_journal::MemoryJournal;
-use switchboard_tools::{CallError, Context, Output, Registry, Services, View, catalogue, estimated_tokens};
+use switchboard_tools::{
+    CallError, Context, Output, PromptYoSelf, PromptYoSelfOptions, Registry, Services, View, catalogue,
+    estimated_tokens,
+};
 
 fn registry() -> Arc<Registry> {
     let journal = Arc::new(MemoryJournal::new());
@@ -29,7 +32,14 @@ fn registry() -> Arc<Registry> {
     let exchange =
         Exchange::<Project>::new(journal, Arc::new(SystemClock), Settings::default(), Options::default());
     let coordination = Coordination::new(exchange, ServiceOptions { status_dir: None });
-    let services = Services { coordination: &coordination, bus: &bus, schedules: &schedules, letta: &letta };
+    let promptyoself = PromptYoSelf::new(schedules.clone(), letta.clone(), PromptYoSelfOptions::default());
+    let services = Services {
+        coordination: &coordination,
+        bus: &bus,
+        schedules: &schedules,
+        letta: &letta,
+        promptyoself: &promptyoself,
+    };
     catalogue(services, []).unwrap()
 }
 

@@ -19,8 +19,8 @@ use crate::running::{ListensAt, Running};
 use crate::system::System;
 use crate::{Exit, Failure, holder};
 
-/// The address that `--compat` adds, and the catalogue it shows.
-const COMPAT: (u16, &str) = (5000, "a2amcp");
+/// The addresses that `--compat` adds, and the catalogues they show.
+const COMPAT: [(u16, &str); 2] = [(5000, "a2amcp"), (8000, "promptyoself")];
 
 /// Run the server until it is interrupted.
 ///
@@ -158,7 +158,7 @@ fn listen(options: &Resolved, app: &App) -> Result<(Vec<Listener>, Vec<ListensAt
     let config = &options.config;
     let mut wanted = config.listen.clone();
     if config.compat {
-        wanted.push(Listen::loopback(COMPAT.0, COMPAT.1));
+        wanted.extend(COMPAT.map(|(port, view)| Listen::loopback(port, view)));
     }
     if wanted.is_empty() {
         return Err(Failure::config("there is no address to listen on")

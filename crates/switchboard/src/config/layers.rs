@@ -119,15 +119,26 @@ impl Inputs {
             }
         }
         for spec in specs() {
-            let Some(name) = &spec.also else { continue };
-            let Some(text) = self.environment.get(name) else { continue };
-            // These names are not ours alone: a value that makes no sense may be meant for another program.
-            if let Some(why) = set(spec, from_text(spec, text), Source::Environment(name.clone())) {
-                notes.push(format!("{name} is ignored: {why}"));
+            for name in &spec.also {
+                let Some(text) = self.environment.get(name) else { continue };
+                let source = Source::Environment(name.clone());
+                // These names are not ours alone: a value that makes no sense may be meant for another program.
+                if let Some(why) = set(spec, from_also(spec, text), source.clone()) {
+                    notes.push(format!("{name} is ignored: {why}"));
+                    if spec.also_or_none {
+                        problems.extend(set(spec, Ok(Value::Null), source));
+                    }
+                }
             }
         }
         if self.environment.contains_key("REDIS_URL") {
             notes.push("REDIS_URL is not used: this server keeps its data in the data directory".to_owned());
+        }
+        if self.environment.contains_key("PROMPTYOSELF_DB") {
+            notes.push(
+                "PROMPTYOSELF_DB is not used: this server keeps its schedules in the data directory"
+                    .to_owned(),
+            );
         }
         for (name, text) in self.environment.iter().filter(|(name, _)| name.starts_with(PREFIX)) {
             match specs().iter().find(|spec| spec.env == *name) {
@@ -234,6 +245,14 @@ fn from_text(spec: &OptionSpec, text: &str) -> Result<Value, String> {
             .map(|part| Value::String(part.to_owned()))
             .collect()),
     }
+}
+
+/// What a variable of a replaced system means by `text`.
+fn from_also(spec: &OptionSpec, text: &str) -> Result<Value, String> {
+    if spec.also_yes.is_empty() {
+        return from_text(spec, text);
+    }
+    Ok(spec.also_yes.iter().any(|yes| yes.eq_ignore_ascii_case(text.trim())).into())
 }
 
 fn unknown_key(file: &Path, key: &str) -> String {

@@ -18,8 +18,12 @@ pub(crate) struct OptionSpec {
     pub(crate) env: String,
     /// As on the command line, without the dashes: `limits-body`.
     pub(crate) flag: String,
-    /// A variable of a replaced system that sets it, too.
-    pub(crate) also: Option<String>,
+    /// Variables of a replaced system that set it, too; of several the last counts.
+    pub(crate) also: Vec<String>,
+    /// What those variables have to say for yes: anything else is no. Empty for what this program takes itself.
+    pub(crate) also_yes: Vec<String>,
+    /// Whether it is unset by those variables if what they say makes no sense, rather than left as it is.
+    pub(crate) also_or_none: bool,
     /// What it is for.
     pub(crate) doc: String,
     /// What stands for its value in a help text.
@@ -77,6 +81,10 @@ fn collect(prefix: &str, schema: &Value, defaults: &Value, specs: &mut Vec<Optio
 
 fn spec(key: String, schema: &Value, default: Value) -> OptionSpec {
     let text = |name: &str| schema.get(name).and_then(Value::as_str).map(str::to_owned);
+    let words = |name: &str| {
+        let words = schema.get(name).and_then(Value::as_str).unwrap_or_default();
+        words.split_whitespace().map(str::to_owned).collect()
+    };
     let switch = |name: &str| schema.get(name) == Some(&Value::Bool(true));
     // An optional value has the types `[its own, "null"]`.
     let kind = match schema.get("type").map(|kind| kind.get(0).unwrap_or(kind)).and_then(Value::as_str) {
@@ -89,7 +97,9 @@ fn spec(key: String, schema: &Value, default: Value) -> OptionSpec {
         env: text("x-env")
             .unwrap_or_else(|| format!("SWITCHBOARD_{}", key.replace('.', "_").to_ascii_uppercase())),
         flag: text("x-flag").unwrap_or_else(|| key.replace(['.', '_'], "-")),
-        also: text("x-also"),
+        also: words("x-also"),
+        also_yes: words("x-also-yes"),
+        also_or_none: switch("x-also-or-none"),
         doc: text("description").unwrap_or_default(),
         value_name: text("x-value").unwrap_or_else(|| "VALUE".to_owned()),
         kind,

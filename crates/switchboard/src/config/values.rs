@@ -42,7 +42,7 @@ macro_rules! written_as_text {
     )* };
 }
 
-written_as_text!(Listen, JournalUrl, Duration, ByteSize, LogFilter, LogFormat);
+written_as_text!(Listen, JournalUrl, HttpUrl, Duration, ByteSize, LogFilter, LogFormat);
 
 /// A text, or a number that is written without quotes.
 struct Text(String);
@@ -127,6 +127,39 @@ impl FromStr for JournalUrl {
                  (`--data-dir` says where), or `memory:` for one that is forgotten at the end"
             )),
         }
+    }
+}
+
+/// Where another server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HttpUrl(String);
+
+impl HttpUrl {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for HttpUrl {
+    /// Where a Letta server is if nobody moved it.
+    fn default() -> Self {
+        Self("http://localhost:8283".to_owned())
+    }
+}
+
+impl fmt::Display for HttpUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for HttpUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // Not repeated in the error: it may hold a password, by mistake.
+        switchboard_outbound::parse_url(text.trim()).map_err(|error| error.to_string())?;
+        Ok(Self(text.trim().to_owned()))
     }
 }
 
@@ -336,6 +369,14 @@ mod tests {
         check::<ByteSize>("1000", "1000");
         check::<ByteSize>("0", "'0' is no size");
         check::<ByteSize>("99999999999GiB", "'99999999999GiB' is no size");
+    }
+
+    #[test]
+    fn the_url_of_a_server_is_checked_and_never_repeated_in_an_error() {
+        check::<HttpUrl>(" http://localhost:8283/ ", "http://localhost:8283/");
+        let refusal = "http://user:secret@box".parse::<HttpUrl>().unwrap_err();
+        assert!(!refusal.contains("secret"), "{refusal}");
+        assert!("localhost:8283".parse::<HttpUrl>().is_err());
     }
 
     #[test]
