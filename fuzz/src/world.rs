@@ -11,7 +11,9 @@ use switchboard_bus::{Bus, Retention};
 use switchboard_coordination::{Coordination, Project, ServiceOptions, Settings};
 use switchboard_exchange::{Clock, Exchange, Options, SignedDuration, Timestamp};
 use switchboard_journal::{Journal, MemoryJournal};
-use switchboard_tools::{Context, Registry, Services, catalogue};
+use switchboard_letta::Letta;
+use switchboard_schedule::{NodeId, Schedules, Targets, Zone};
+use switchboard_tools::{Context, PromptYoSelf, PromptYoSelfOptions, Registry, Services, catalogue};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
@@ -65,7 +67,18 @@ impl World {
     pub(crate) fn over(journal: Arc<MemoryJournal>, options: Options) -> Self {
         let coordination = coordination(&journal, options);
         let bus = Bus::new(journal.clone(), clock(), Retention::default());
-        let services = Services { coordination: &coordination, bus: &bus };
+        let schedules = schedules(&journal);
+        let letta = Letta::new(switchboard_letta::Options::default()).expect("the defaults are sound");
+        let promptyoself =
+            PromptYoSelf::new(schedules.clone(), letta.clone(), PromptYoSelfOptions::default());
+        let services = Services {
+            coordination: &coordination,
+            bus: &bus,
+            schedules: &schedules,
+            zone: &Zone::UTC,
+            letta: &letta,
+            promptyoself: &promptyoself,
+        };
         let registry = catalogue(services, []).expect("the catalogue is sound");
         Self { journal, coordination, bus, registry }
     }
@@ -86,6 +99,13 @@ pub(crate) fn coordination(journal: &Arc<MemoryJournal>, options: Options) -> Co
     let journal: Arc<dyn Journal> = journal.clone();
     let exchange: Exchange<Project> = Exchange::new(journal, clock(), settings, options);
     Coordination::new(exchange, ServiceOptions { status_dir: None })
+}
+
+/// Schedules without targets: nothing that an input makes can reach anything.
+fn schedules(journal: &Arc<MemoryJournal>) -> Schedules {
+    let settings = switchboard_schedule::Settings::default();
+    let exchange = Exchange::new(journal.clone(), clock(), settings, Options::default());
+    Schedules::new(exchange, Targets::default(), NodeId("fuzz".into()))
 }
 
 pub(crate) fn context() -> Context {

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::SignedDuration;
-use switchboard_journal::{BackendError, Journal, ReadError, Seq, StreamHead, StreamId, Tail};
+use switchboard_journal::{BackendError, Journal, ReadError, Seq, Sharing, StreamHead, StreamId, Tail};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -209,6 +209,11 @@ impl<M: Machine> Exchange<M> {
     /// How many streams are in memory.
     pub fn live_streams(&self) -> usize {
         self.lock().len()
+    }
+
+    /// Who else may append to the journal.
+    pub fn sharing(&self) -> Sharing {
+        self.inner.shared.journal.sharing()
     }
 
     /// Where this exchange takes time from.

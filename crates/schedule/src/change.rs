@@ -181,14 +181,19 @@ impl Decide<Update> for Timetable {
         let spec = changed(&schedule.spec, &command.change);
         check(&spec)?;
         let (mut events, unopened) = take_back(id, schedule, now_ms);
+        let taken_back = events.len();
         let dates_stay = spec.timing == schedule.spec.timing
             && spec.start_ms() == schedule.spec.start_ms()
             && spec.end_ms() == schedule.spec.end_ms();
         let next = if dates_stay {
             unopened.or(schedule.next_ms)
         } else {
-            match spec.next_after(now_ms) {
-                None if schedule.open.len() == events.len() => {
+            // After a clock was put back, what was decided stays decided.
+            let kept = schedule.scheduled().map(|open| open.due_ms);
+            let decided = kept.take(schedule.scheduled().count().saturating_sub(taken_back)).last();
+            let decided = decided.into_iter().chain(self.last_closed_ms(id)).max();
+            match spec.next_after(decided.map_or(now_ms, |decided| decided.max(now_ms))) {
+                None if schedule.open.len() == taken_back => {
                     return Err(Rejection::NeverDue { value: spec.value.to_string() });
                 }
                 next => next,
@@ -294,8 +299,12 @@ impl Decide<RunNow> for Timetable {
             return Err(Rejection::TooManyOpen { id });
         }
         // Every occurrence has a due time of its own: it is what tells them apart.
-        let last = self.history(id).next_back().map(crate::Record::last_due_ms);
-        let taken = |due_ms: i64| schedule.next_ms == Some(due_ms) || schedule.occurrence(due_ms).is_some();
+        let last = self.last_closed_ms(id);
+        let will_be_due = |due_ms: i64| {
+            let next_ms = schedule.next_ms.filter(|next_ms| *next_ms <= due_ms);
+            next_ms.is_some() && schedule.spec.next_after(due_ms.saturating_sub(1)) == Some(due_ms)
+        };
+        let taken = |due_ms: i64| will_be_due(due_ms) || schedule.occurrence(due_ms).is_some();
         let mut due = last.map_or(now_ms, |last| now_ms.max(last.saturating_add(1)));
         while taken(due) {
             due = due.saturating_add(1);
@@ -322,6 +331,13 @@ impl Decide<Attend> for Timetable {
     }
 }
 
+impl Timetable {
+    /// The latest due time of `id` of which is known what became of it.
+    fn last_closed_ms(&self, id: ScheduleId) -> Option<i64> {
+        self.history(id).map(crate::Record::last_due_ms).max()
+    }
+}
+
 fn first_due(spec: &Spec, now_ms: i64) -> Result<i64, Rejection> {
     let next = match spec.timing {
         // Late is better than never; the rule for missed due times has the last word.
@@ -333,9 +349,10 @@ fn first_due(spec: &Spec, now_ms: i64) -> Result<i64, Rejection> {
 
 /// The end of `schedule`, and of what it has open and nobody delivers yet.
 fn cancel(id: ScheduleId, schedule: &Schedule, at: i64) -> Vec<Event> {
-    let (mut events, _) = take_back(id, schedule, at);
+    let (mut events, first) = take_back(id, schedule, at);
     let why = SkipReason::Cancelled;
-    let waits = schedule.open.iter().filter(|open| is_withdrawable(open, at) && open.due_ms <= at);
+    let stays = |open: &&crate::Occurrence| open.manual || first.is_none_or(|first| open.due_ms < first);
+    let waits = schedule.open.iter().filter(stays).filter(|open| is_withdrawable(open, at));
     events.extend(waits.map(|open| Event::Withdrawn { id, due: open.due_ms, why, at }));
     events.push(Event::Ended { id, end: End::Cancelled, at });
     events
@@ -348,11 +365,21 @@ const fn is_withdrawable(open: &crate::Occurrence, now_ms: i64) -> bool {
 
 /// Takes back what was opened ahead and is not due yet, and gives the due time that then comes next.
 fn take_back(id: ScheduleId, schedule: &Schedule, now_ms: i64) -> (Vec<Event>, Option<i64>) {
-    let early = |open: &&crate::Occurrence| open.due_ms > now_ms && !open.manual && open.attempts <= 1;
-    let early: Vec<_> = schedule.open.iter().filter(early).map(|open| open.due_ms).collect();
-    let first = early.first().copied();
+    let mut early = Vec::new();
+    let mut following = schedule.next_ms;
+    let scheduled: Vec<_> = schedule.scheduled().collect();
+    for open in scheduled.into_iter().rev() {
+        // After a clock was put back, what is over looks as if it were to come: only what comes last can come again.
+        let is_last = schedule.spec.next_after(open.due_ms) == following;
+        if !(is_last && open.due_ms > now_ms && open.attempts <= 1) {
+            break;
+        }
+        early.push(open.due_ms);
+        following = Some(open.due_ms);
+    }
+    let first = early.last().copied();
     let take_back = |due| Event::Unopened { id, due, next: first };
-    (early.into_iter().map(take_back).collect(), first)
+    (early.into_iter().rev().map(take_back).collect(), first)
 }
 
 fn changed(spec: &Spec, change: &Change) -> Spec {

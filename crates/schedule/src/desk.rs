@@ -4,12 +4,13 @@
 //! own places only, and gets fewer of them for as long as it is slow.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures::FutureExt as _;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use switchboard_exchange::Clock;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +18,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::settle::Attempt;
 use crate::timetable::Schedule;
-use crate::{Address, Delivery, Manners, Message, OccurrenceId, Outcome, Shard, Target, Targets};
+use crate::{
+    Address, Delivery, Manners, Message, NodeId, Occurrence, OccurrenceId, Outcome, Shard, Target, Targets,
+};
 
 /// How many pieces of news are taken at once.
 const NEWS: usize = 4_096;
@@ -40,9 +43,13 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// The order to deliver an occurrence of `schedule`, if it is open and claimed.
-    pub(crate) fn of(occurrence: OccurrenceId, schedule: &Schedule) -> Option<Self> {
-        let open = schedule.occurrence(occurrence.due_ms).filter(|open| open.claimed_by.is_some())?;
+    /// The order to deliver an occurrence of `schedule`, if `node` has claimed it and it was not called off.
+    pub(crate) fn of(occurrence: OccurrenceId, schedule: &Schedule, node: &NodeId) -> Option<Self> {
+        let claimed = |open: &&Occurrence| open.claimed_by.as_ref() == Some(node);
+        let open = schedule.occurrence(occurrence.due_ms).filter(claimed)?;
+        if schedule.is_called_off(open) {
+            return None;
+        }
         Some(Self {
             occurrence,
             attempt: open.attempts,
@@ -75,47 +82,87 @@ pub fn key(occurrence: OccurrenceId) -> Arc<str> {
 /// What the desk is told.
 #[derive(Debug)]
 pub(crate) enum News {
-    /// To deliver this. Told twice, it is done once.
-    Orders(Vec<Order>),
-    /// Not to deliver this, if it has not begun.
-    Withdrawn(OccurrenceId),
+    /// There are new orders, for these times.
+    Orders(Vec<(i64, OccurrenceId)>),
     /// A call is over.
     Done { kind: &'static str, group: Arc<str>, deliveries: Vec<(OccurrenceId, u32)>, slow: bool },
 }
 
-/// Occurrences that were withdrawn, known before whoever withdrew them has an answer.
+/// What is to be delivered and what is being delivered. What is withdrawn from it does not begin any more, so it is known
+/// here before whoever withdrew it has an answer.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Withdrawals(Arc<Mutex<HashSet<OccurrenceId>>>);
+pub(crate) struct Orders(Arc<Mutex<Book>>);
 
-impl Withdrawals {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<OccurrenceId>> {
+#[derive(Debug, Default)]
+struct Book {
+    /// Orders whose time has not come, or that wait for a place.
+    pending: HashMap<OccurrenceId, Order>,
+    /// What is being delivered, and in which attempt.
+    under_way: HashSet<(OccurrenceId, u32)>,
+}
+
+impl Orders {
+    fn lock(&self) -> MutexGuard<'_, Book> {
         // Nothing can panic while it is held.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn add(&self, occurrence: OccurrenceId) {
-        self.lock().insert(occurrence);
+    /// Adds what is not known yet, and gives the times of what was new.
+    pub(crate) fn add(&self, orders: Vec<Order>) -> Vec<(i64, OccurrenceId)> {
+        let mut book = self.lock();
+        let mut times = Vec::with_capacity(orders.len());
+        for order in orders {
+            let (occurrence, attempt) = (order.occurrence, order.attempt);
+            let pends = book.pending.get(&occurrence).is_some_and(|old| old.attempt == attempt);
+            if !pends && !book.under_way.contains(&(occurrence, attempt)) {
+                times.push((order.ready_ms, occurrence));
+                book.pending.insert(occurrence, order);
+            }
+        }
+        times
+    }
+
+    /// Withdraws an order.
+    pub(crate) fn withdraw(&self, occurrence: OccurrenceId) {
+        self.lock().pending.remove(&occurrence);
+    }
+
+    /// Withdraws what `shard` has and is not among `orders`.
+    pub(crate) fn keep_only(&self, shard: Shard, orders: &[Order]) {
+        let kept: HashSet<_> = orders.iter().map(|order| (order.occurrence, order.attempt)).collect();
+        self.lock().pending.retain(|occurrence, order| {
+            occurrence.schedule.shard() != shard || kept.contains(&(*occurrence, order.attempt))
+        });
+    }
+
+    pub(crate) fn is_under_way(&self, occurrence: OccurrenceId, attempt: u32) -> bool {
+        self.lock().under_way.contains(&(occurrence, attempt))
     }
 }
 
-/// Where reports of attempts go, one way per stream.
-pub(crate) type Reports = Arc<dyn Fn(Shard, Vec<Attempt>) + Send + Sync>;
+/// What is reported to a stream.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// What came of attempts.
+    Attempts(Vec<Attempt>),
+    /// What was called off before it began, and for which attempt it had been claimed.
+    NotBegun(Vec<(OccurrenceId, u32)>),
+}
+
+/// Where reports go, one way per stream.
+pub(crate) type Reports = Arc<dyn Fn(Shard, Report) + Send + Sync>;
 
 /// Delivers until it is stopped.
 pub(crate) struct Desk {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) news: mpsc::UnboundedReceiver<News>,
     pub(crate) tell: mpsc::UnboundedSender<News>,
-    pub(crate) withdrawals: Withdrawals,
+    pub(crate) orders: Orders,
     pub(crate) reports: Reports,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
     pub(crate) abandon: CancellationToken,
-    pub(crate) kinds: HashMap<&'static str, KindDesk>,
-    /// Orders whose time has not come, or that wait for a place.
-    pub(crate) pending: HashMap<OccurrenceId, Order>,
-    /// What is being delivered, and in which attempt.
-    pub(crate) under_way: HashSet<(OccurrenceId, u32)>,
+    pub(crate) kinds: BTreeMap<&'static str, KindDesk>,
     pub(crate) timers: BinaryHeap<Reverse<(i64, OccurrenceId)>>,
 }
 
@@ -149,7 +196,7 @@ impl Group {
 }
 
 impl Desk {
-    pub(crate) fn kinds(targets: &Targets) -> HashMap<&'static str, KindDesk> {
+    pub(crate) fn kinds(targets: &Targets) -> BTreeMap<&'static str, KindDesk> {
         let desk = |target: &Arc<dyn Target>| KindDesk {
             target: target.clone(),
             manners: target.manners(),
@@ -188,27 +235,13 @@ impl Desk {
 
     fn hear(&mut self, news: News) {
         match news {
-            News::Orders(orders) => {
-                for order in orders {
-                    let known = self.under_way.contains(&(order.occurrence, order.attempt))
-                        || self
-                            .pending
-                            .get(&order.occurrence)
-                            .is_some_and(|old| old.attempt == order.attempt);
-                    if !known {
-                        self.timers.push(Reverse((order.ready_ms, order.occurrence)));
-                        self.pending.insert(order.occurrence, order);
-                    }
-                }
-            }
-            News::Withdrawn(occurrence) => {
-                self.pending.remove(&occurrence);
-                self.withdrawals.lock().remove(&occurrence);
-            }
+            News::Orders(times) => self.timers.extend(times.into_iter().map(Reverse)),
             News::Done { kind, group, deliveries, slow } => {
+                let mut book = self.orders.lock();
                 for delivery in deliveries {
-                    self.under_way.remove(&delivery);
+                    book.under_way.remove(&delivery);
                 }
+                drop(book);
                 if let Some(desk) = self.kinds.get_mut(kind) {
                     desk.done(&group, slow);
                 }
@@ -219,13 +252,14 @@ impl Desk {
     /// Puts what is ready in line with its group.
     fn enqueue_ready(&mut self) {
         let now_ms = self.clock.now().as_millisecond();
+        let mut book = self.orders.lock();
         while let Some(Reverse((ready_ms, occurrence))) = self.timers.peek().copied() {
             if ready_ms > now_ms {
                 break;
             }
             self.timers.pop();
             // It may have been withdrawn, and opened anew for another time.
-            let Some(order) = self.pending.get(&occurrence).filter(|order| order.ready_ms == ready_ms) else {
+            let Some(order) = book.pending.get(&occurrence).filter(|order| order.ready_ms == ready_ms) else {
                 continue;
             };
             if let Some(desk) = self.kinds.get_mut(&*order.address.kind) {
@@ -234,25 +268,29 @@ impl Desk {
             }
             let error = format!("this server has no targets of kind '{}'", order.address.kind);
             let attempt = Attempt { occurrence, number: order.attempt, outcome: Outcome::refused(error) };
-            self.pending.remove(&occurrence);
-            (self.reports)(occurrence.schedule.shard(), vec![attempt]);
+            book.pending.remove(&occurrence);
+            (self.reports)(occurrence.schedule.shard(), Report::Attempts(vec![attempt]));
         }
     }
 
     fn start_all(&mut self) {
+        let now_ms = self.clock.now().as_millisecond();
         for (kind, desk) in &mut self.kinds {
             while let Some((group, occurrences)) = desk.next_batch() {
-                let withdrawn = self.withdrawals.lock();
+                let mut book = self.orders.lock();
                 let mut orders = Vec::with_capacity(occurrences.len());
                 for occurrence in occurrences {
-                    if let Some(order) = self.pending.remove(&occurrence)
-                        && !withdrawn.contains(&occurrence)
-                    {
-                        self.under_way.insert((occurrence, order.attempt));
-                        orders.push(order);
+                    let Some(order) = book.pending.remove(&occurrence) else { continue };
+                    if order.ready_ms > now_ms {
+                        // It came anew while its predecessor was in line, or the clock was put back.
+                        self.timers.push(Reverse((order.ready_ms, occurrence)));
+                        book.pending.insert(occurrence, order);
+                        continue;
                     }
+                    book.under_way.insert((occurrence, order.attempt));
+                    orders.push(order);
                 }
-                drop(withdrawn);
+                drop(book);
                 if orders.is_empty() {
                     desk.done(&group, false);
                     continue;
@@ -261,7 +299,7 @@ impl Desk {
                     kind,
                     group,
                     target: desk.target.clone(),
-                    timeout: SignedDuration::try_from(desk.manners.timeout).unwrap_or(SignedDuration::MAX),
+                    timeout: desk.manners.timeout,
                     clock: self.clock.clone(),
                     tell: self.tell.clone(),
                     reports: self.reports.clone(),
@@ -332,7 +370,7 @@ struct Call {
     kind: &'static str,
     group: Arc<str>,
     target: Arc<dyn Target>,
-    timeout: SignedDuration,
+    timeout: Duration,
     clock: Arc<dyn Clock>,
     tell: mpsc::UnboundedSender<News>,
     reports: Reports,
@@ -345,34 +383,46 @@ impl Call {
         let deliveries = orders.into_iter().map(Order::into_delivery).collect();
         let target = self.target.clone();
         let delivering = AssertUnwindSafe(async move { target.deliver(deliveries).await }).catch_unwind();
-        let until = begun.checked_add(self.timeout).unwrap_or(Timestamp::MAX);
         let outcomes = tokio::select! {
             biased;
             outcomes = delivering => outcomes.unwrap_or_else(|_| {
                 tracing::error!(kind = self.kind, "a target panicked");
                 Vec::new()
             }),
-            () = self.clock.sleep_until(until) => {
+            () = elapse(&*self.clock, self.timeout) => {
                 let error = format!("no answer within {} s", self.timeout.as_secs());
                 vec![Outcome::failed(error); attempts.len()]
             }
         };
         let took = self.clock.now().duration_since(begun);
-        let slow = took.as_millis() * 2 > self.timeout.as_millis();
+        let slow = took.as_millis().unsigned_abs() * 2 > self.timeout.as_millis();
         // A target that says nothing of a delivery may have made it.
         let unknown = || Outcome::failed("the target did not say what came of it");
         let mut outcomes = outcomes.into_iter();
-        let mut by_shard: HashMap<Shard, Vec<Attempt>> = HashMap::new();
+        let mut by_shard: BTreeMap<Shard, Vec<Attempt>> = BTreeMap::new();
         for (occurrence, number) in &attempts {
             let outcome = outcomes.next().unwrap_or_else(unknown);
             let attempt = Attempt { occurrence: *occurrence, number: *number, outcome };
             by_shard.entry(occurrence.schedule.shard()).or_default().push(attempt);
         }
         for (shard, attempts) in by_shard {
-            (self.reports)(shard, attempts);
+            (self.reports)(shard, Report::Attempts(attempts));
         }
         // The desk may be gone: then nobody counts places any more.
         let _ = self.tell.send(News::Done { kind: self.kind, group: self.group, deliveries: attempts, slow });
+    }
+}
+
+/// Waits for as long as `span`, however the time of day jumps meanwhile.
+pub(crate) async fn elapse(clock: &dyn Clock, span: Duration) {
+    // A clock may wake earlier from a longer sleep.
+    const STEP: Duration = Duration::from_secs(10);
+    let mut left = span;
+    while !left.is_zero() {
+        let step = left.min(STEP);
+        let until = clock.now().checked_add(step).unwrap_or(Timestamp::MAX);
+        clock.sleep_until(until).await;
+        left -= step;
     }
 }
 

@@ -15,7 +15,8 @@ use crate::id::scatter;
 use crate::index::Lane;
 use crate::timetable::Schedule;
 use crate::{
-    Missed, NodeId, Occurrence, OccurrenceId, Overlap, Retry, ScheduleId, Settings, SkipReason, Timetable,
+    Fate, Missed, NodeId, Occurrence, OccurrenceId, Overlap, Retry, ScheduleId, Settings, SkipReason,
+    Timetable,
 };
 
 /// How many events one tick decides at most, about; the rest waits for the next, which follows at once.
@@ -26,7 +27,10 @@ const MADE_UP_STEPS: usize = 10_000;
 
 /// When `schedule` wants to be looked at.
 pub(crate) fn wake_ms(settings: &Settings, attended: bool, schedule: &Schedule, lane: Option<Lane>) -> i64 {
-    let next_ms = schedule.next_ms.unwrap_or(i64::MAX);
+    let Some(next_ms) = schedule.next_ms else {
+        // With nothing left to do it is over at once.
+        return if schedule.open.is_empty() { i64::MIN } else { i64::MAX };
+    };
     let ahead = attended && may_open_ahead(schedule, lane);
     next_ms.saturating_sub(if ahead { i64::from(settings.lookahead_ms) } else { 0 })
 }
@@ -35,7 +39,8 @@ pub(crate) fn wake_ms(settings: &Settings, attended: bool, schedule: &Schedule, 
 fn may_open_ahead(schedule: &Schedule, lane: Option<Lane>) -> bool {
     // What is opened ahead takes its lane, and must not keep others waiting in it.
     let in_nobodys_way = !matches!(lane, Some(Lane::Destination(_)));
-    in_nobodys_way && (schedule.open.is_empty() || schedule.spec.overlap == Overlap::Allow)
+    let has_room = schedule.scheduled().count() < limit(schedule) && schedule.repetitions_left() > 0;
+    in_nobodys_way && has_room && (schedule.open.is_empty() || schedule.spec.overlap == Overlap::Allow)
 }
 
 /// When the next tick is due.
@@ -149,7 +154,12 @@ impl<'a> Draft<'a> {
 
     /// Says of every due time of `schedule` that has come what becomes of it.
     fn open(&mut self, id: ScheduleId, schedule: &Schedule) {
-        let Some(mut next) = schedule.next_ms else { return };
+        let Some(mut next) = schedule.next_ms else {
+            if schedule.open.is_empty() {
+                self.events.push(self.nothing_left(id, schedule));
+            }
+            return;
+        };
         let mut opening = Opening {
             id,
             schedule,
@@ -168,7 +178,8 @@ impl<'a> Draft<'a> {
             let may_be_ahead = self.node.is_some()
                 && !self.releases
                 && may_open_ahead(schedule, opening.lane)
-                && { opening.open == 0 || schedule.spec.overlap == Overlap::Allow };
+                && opening.has_room()
+                && (opening.open == 0 || schedule.spec.overlap == Overlap::Allow);
             let horizon = self.now_ms.saturating_add(if may_be_ahead { ahead } else { 0 });
             if next > horizon || self.events.len() >= TICK_EVENTS {
                 break;
@@ -185,6 +196,14 @@ impl<'a> Draft<'a> {
         if following.is_none() && opening.open == 0 && schedule.open.is_empty() {
             self.events.push(Event::Ended { id, end: End::Completed, at: self.now_ms });
         }
+    }
+
+    /// The end of a schedule of which the last occurrence was closed without regard for what else was open.
+    fn nothing_left(&self, id: ScheduleId, schedule: &Schedule) -> Event {
+        let last = self.timetable.history(id).next_back().map(|record| &record.fate);
+        let failed = schedule.delivered == 0 && matches!(last, Some(Fate::Dead { .. }));
+        let end = if failed { End::Failed } else { End::Completed };
+        Event::Ended { id, end, at: self.now_ms }
     }
 
     /// Decides about the due times from `first` on that were missed, and gives the first that was not.
@@ -247,11 +266,8 @@ impl<'a> Draft<'a> {
         let ready = due.saturating_add(jitter_ms(opening.schedule, id, due));
         let by_pass = self.timetable.is_by_pass(opening.schedule);
         // What a pass opens is claimed by the tick that follows, in its turn.
-        let node = if by_pass || !self.may_claim_at_opening(opening.lane, ready) {
-            None
-        } else {
-            self.node.cloned()
-        };
+        let node =
+            if by_pass || !self.may_claim_at_opening(opening, ready) { None } else { self.node.cloned() };
         if node.is_some() {
             self.claimed = true;
             self.taken.extend(opening.lane);
@@ -262,13 +278,18 @@ impl<'a> Draft<'a> {
         self.events.push(Event::Opened { id, due, ready, node, next, manual: false, released });
     }
 
-    fn may_claim_at_opening(&self, lane: Option<Lane>, ready: i64) -> bool {
+    fn may_claim_at_opening(&self, opening: &Opening<'_>, ready: i64) -> bool {
         let soon = self.now_ms.saturating_add(i64::from(self.timetable.settings.lookahead_ms));
-        match lane {
+        match opening.lane {
             _ if ready > soon => false,
             // Somebody else may be first in line: the claims of this tick are made after all is opened.
             Some(Lane::Destination(_)) => false,
-            Some(lane) => !self.taken.contains(&lane) && !self.timetable.index.lanes.contains_key(&lane),
+            Some(lane) => {
+                let waits = |open: &Occurrence| open.ready_ms <= self.now_ms;
+                !self.taken.contains(&lane)
+                    && !self.timetable.index.lanes.contains_key(&lane)
+                    && !opening.schedule.open.iter().any(waits)
+            }
             None => true,
         }
     }
@@ -329,10 +350,16 @@ impl<'a> Draft<'a> {
         };
         if let Some(schedule) = self.timetable.get(id)
             && let Some(open) = schedule.occurrence(due)
-            && let Some(event) = given_up(self.timetable, id, schedule, open, self.now_ms)
         {
-            self.events.extend(event);
-            return;
+            if schedule.is_called_off(open) {
+                let why = SkipReason::Cancelled;
+                self.events.push(Event::Withdrawn { id, due, why, at: self.now_ms });
+                return;
+            }
+            if let Some(events) = given_up(self.timetable, id, schedule, open, self.now_ms) {
+                self.events.extend(events);
+                return;
+            }
         }
         self.claimed = true;
         self.events.push(Event::Claimed { id, due, node: node.clone() });
@@ -406,12 +433,17 @@ struct Opening<'a> {
     left: u64,
 }
 
+/// How many occurrences of `schedule` may be open.
+const fn limit(schedule: &Schedule) -> usize {
+    match schedule.spec.overlap {
+        Overlap::Skip => 1,
+        Overlap::Queue | Overlap::Allow => Timetable::MAX_OPEN,
+    }
+}
+
 impl Opening<'_> {
     const fn limit(&self) -> usize {
-        match self.schedule.spec.overlap {
-            Overlap::Skip => 1,
-            Overlap::Queue | Overlap::Allow => Timetable::MAX_OPEN,
-        }
+        limit(self.schedule)
     }
 
     const fn has_room(&self) -> bool {

@@ -112,13 +112,15 @@ impl Index {
         lane: Option<Lane>,
         by_pass: bool,
     ) {
-        if schedule.status == Status::Active
-            && let Some(next_ms) = schedule.next_ms
-        {
-            if by_pass {
-                self.by_pass.insert((next_ms, id));
-            } else {
-                self.due.insert((wake_ms, id));
+        if schedule.status == Status::Active {
+            match schedule.next_ms {
+                Some(next_ms) if by_pass => {
+                    self.by_pass.insert((next_ms, id));
+                }
+                None if !schedule.open.is_empty() => {}
+                _ => {
+                    self.due.insert((wake_ms, id));
+                }
             }
         }
         schedule.wake_ms = wake_ms;
@@ -146,8 +148,8 @@ impl Index {
     pub(crate) fn remove(&mut self, id: ScheduleId, schedule: &Schedule, lane: Option<Lane>) {
         if let Some(next_ms) = schedule.next_ms {
             self.by_pass.remove(&(next_ms, id));
-            self.due.remove(&(schedule.wake_ms, id));
         }
+        self.due.remove(&(schedule.wake_ms, id));
         for open in &schedule.open {
             let occurrence = OccurrenceId { due_ms: open.due_ms, schedule: id };
             self.waiting.remove(&(open.ready_ms, occurrence));

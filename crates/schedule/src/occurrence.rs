@@ -121,6 +121,6 @@ pub enum SkipReason {
     TooManyOpen,
     /// Its schedule was paused.
     Paused,
-    /// Its schedule was cancelled before it was delivered.
+    /// Its schedule was cancelled, or over for another reason, before it was delivered.
     Cancelled,
 }

@@ -1,5 +1,6 @@
 //! Delivery by hand: kinds of targets that are not delivered when they are due, but when somebody asks for it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -55,7 +56,9 @@ impl Decide<Pass> for Timetable {
         }
         let waiting = self.index.waiting.iter().map(|(_, occurrence)| occurrence);
         let in_line = self.index.lanes.values().flat_map(|turn| &turn.ready);
-        for occurrence in self.index.held.iter().chain(waiting).chain(in_line) {
+        // In an order that follows from the schedules alone.
+        let all: BTreeSet<_> = self.index.held.iter().chain(waiting).chain(in_line).collect();
+        for occurrence in all {
             let Some(schedule) = self.get(occurrence.schedule) else { continue };
             let Some(open) = schedule.occurrence(occurrence.due_ms) else { continue };
             if schedule.spec.address.kind != command.kind || open.released || open.due_ms > now_ms {

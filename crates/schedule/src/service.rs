@@ -1,7 +1,8 @@
 //! The way in: makes, changes and lists schedules, and sees to it that they are delivered.
 
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::BinaryHeap;
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -9,19 +10,20 @@ use std::time::Duration;
 use futures::future::try_join_all;
 use jiff::SignedDuration;
 use switchboard_exchange::{CommandError, CommandId, Decide, Exchange};
+use switchboard_journal::Sharing;
 use tokio::sync::{OnceCell, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::desk::{Desk, News, Order, Reports, Withdrawals};
+use crate::desk::{Desk, News, Order, Orders, Report, Reports, elapse};
 use crate::id::stable_hash;
 use crate::index::Notice;
 use crate::pass::{Pass, Passed};
+use crate::settle::Return;
 use crate::timetable::Schedule;
 use crate::{
-    Attempt, Attend, Cancel, Cancelled, Change, Create, Delete, Fate, Made, NodeId, OccurrenceId, Past,
-    Pause, Record, Rejection, Resume, RunNow, ScheduleId, Settle, Shard, Spec, Status, Targets, Timetable,
-    Update,
+    Attend, Cancel, Cancelled, Change, Create, Delete, Fate, Made, NodeId, OccurrenceId, Past, Pause, Record,
+    Rejection, Resume, RunNow, ScheduleId, Settle, Shard, Spec, Status, Targets, Timetable, Update,
 };
 
 /// Why a call got no answer from the schedules.
@@ -32,6 +34,12 @@ const PAGE: usize = 1_000;
 
 /// How many attempts are reported at once.
 const REPORT: usize = 512;
+
+/// How often a node looks for streams that others made, where several share a journal.
+const LOOK_AROUND: Duration = Duration::from_secs(5);
+
+/// How long what came of deliveries may take to be recorded at the end, at most.
+const LAST_REPORTS: Duration = Duration::from_secs(2);
 
 /// How long it takes until something is tried again that failed for a fault of the journal.
 const FAULT_PAUSE: SignedDuration = SignedDuration::from_millis(200);
@@ -57,7 +65,7 @@ struct Inner {
     /// As many schedules were made, at least.
     count: AtomicU64,
     attended: [OnceCell<()>; Shard::COUNT],
-    running: OnceLock<Running>,
+    running: OnceLock<Arc<Running>>,
     stop: CancellationToken,
     /// Ends deliveries that nobody waits for any longer.
     abandon: CancellationToken,
@@ -68,7 +76,18 @@ struct Inner {
 /// What runs once it is started.
 struct Running {
     tell: mpsc::UnboundedSender<News>,
-    withdrawals: Withdrawals,
+    orders: Orders,
+    reports: Reports,
+}
+
+impl Running {
+    fn tell(&self, orders: Vec<Order>) {
+        let times = self.orders.add(orders);
+        if !times.is_empty() {
+            // The desk is gone only when all stops.
+            let _ = self.tell.send(News::Orders(times));
+        }
+    }
 }
 
 /// A schedule and its number.
@@ -143,36 +162,60 @@ impl Schedules {
         }
     }
 
-    /// Reads all schedules and delivers from now on what is due. Call it once, and before anything else.
+    /// Reads all schedules and delivers from now on what is due. Call it before anything else, and again if it failed.
     pub async fn start(&self) -> Result<(), Error> {
+        self.run_desk();
+        self.look_around().await?;
+        if self.inner.exchange.sharing() == Sharing::Shared {
+            let this = self.clone();
+            let look = async move { this.keep_looking_around().await };
+            self.inner.tasks.spawn(self.inner.stop.clone().run_until_cancelled_owned(look));
+        }
+        Ok(())
+    }
+
+    fn run_desk(&self) {
         let inner = &self.inner;
         let (tell, news) = mpsc::unbounded_channel();
-        let withdrawals = Withdrawals::default();
-        let running = Running { tell: tell.clone(), withdrawals: withdrawals.clone() };
-        if inner.running.set(running).is_err() {
-            return Ok(());
-        }
+        let (orders, reports) = (Orders::default(), OnceLock::new());
+        inner.running.get_or_init(|| {
+            let reports = reports.get_or_init(|| self.reports()).clone();
+            Arc::new(Running { tell: tell.clone(), orders: orders.clone(), reports })
+        });
+        let Some(reports) = reports.into_inner() else { return };
         let desk = Desk {
             clock: inner.exchange.clock().clone(),
             news,
             tell,
-            withdrawals,
-            reports: self.reports(),
+            orders,
+            reports,
             tasks: inner.deliveries.clone(),
             stop: inner.stop.clone(),
             abandon: inner.abandon.clone(),
             kinds: Desk::kinds(&inner.targets),
-            pending: HashMap::new(),
-            under_way: HashSet::new(),
             timers: BinaryHeap::new(),
         };
         inner.tasks.spawn(desk.run());
+    }
+
+    /// Attends to all streams there are.
+    async fn look_around(&self) -> Result<(), Error> {
+        let exchange = &self.inner.exchange;
         let all = const { NonZeroUsize::new(Shard::COUNT * 2).unwrap() };
-        let known =
-            inner.exchange.streams(Shard::PREFIX, None, all).await.map_err(CommandError::Unreadable)?;
+        let known = exchange.streams(Shard::PREFIX, None, all).await.map_err(CommandError::Unreadable)?;
         let shards = known.iter().filter_map(|head| Shard::of_stream(&head.stream));
         try_join_all(shards.map(|shard| self.attend(shard))).await?;
         Ok(())
+    }
+
+    /// What other nodes made is delivered by this one too, should they be gone.
+    async fn keep_looking_around(&self) {
+        loop {
+            elapse(&**self.inner.exchange.clock(), LOOK_AROUND).await;
+            if let Err(error) = self.look_around().await {
+                tracing::warn!(%error, "schedules that other servers made are not looked after yet");
+            }
+        }
     }
 
     /// The kinds of targets there are.
@@ -278,7 +321,7 @@ impl Schedules {
 
     /// The schedule `id`.
     pub async fn get(&self, id: ScheduleId) -> Result<Option<Info>, Error> {
-        if !self.exists(id.shard()) {
+        if !self.reach(id.shard()).await? {
             return Ok(None);
         }
         let look = move |timetable: &Timetable| timetable.get(id).cloned();
@@ -288,7 +331,7 @@ impl Schedules {
 
     /// What became of its due times, newest first, at most `limit`.
     pub async fn history(&self, id: ScheduleId, limit: usize) -> Result<Vec<Record>, Error> {
-        if !self.exists(id.shard()) {
+        if !self.reach(id.shard()).await? {
             return Ok(Vec::new());
         }
         let look = move |timetable: &Timetable| timetable.history(id).rev().take(limit).cloned().collect();
@@ -297,7 +340,7 @@ impl Schedules {
 
     /// The schedules that `filter` takes, in the order in which they were made.
     pub async fn list(&self, filter: &Filter) -> Result<Vec<Info>, Error> {
-        let lists = try_join_all(self.shards().map(|shard| self.list_shard(shard, filter))).await?;
+        let lists = try_join_all(self.shards().await?.map(|shard| self.list_shard(shard, filter))).await?;
         let mut all: Vec<_> = lists.into_iter().flatten().collect();
         all.sort_by_key(|info| info.id);
         Ok(all)
@@ -339,7 +382,8 @@ impl Schedules {
             };
             self.inner.exchange.look(&shard.stream(), look).await
         };
-        let mut all: Vec<_> = try_join_all(self.shards().map(look)).await?.into_iter().flatten().collect();
+        let mut all: Vec<_> =
+            try_join_all(self.shards().await?.map(look)).await?.into_iter().flatten().collect();
         newest_first(&mut all, limit);
         Ok(all)
     }
@@ -352,7 +396,7 @@ impl Schedules {
             async move { self.inner.exchange.send(&shard.stream(), command, None).await }
         };
         let mut passed: Vec<_> =
-            try_join_all(self.shards().map(begin)).await?.into_iter().flatten().collect();
+            try_join_all(self.shards().await?.map(begin)).await?.into_iter().flatten().collect();
         passed.sort_by_key(|passed| passed.occurrence);
         let tried = passed.into_iter().map(|passed| self.tried(passed));
         Ok(try_join_all(tried).await?.into_iter().flatten().collect())
@@ -394,16 +438,21 @@ impl Schedules {
         self.inner.stop.cancel();
         self.inner.deliveries.close();
         let clock = self.inner.exchange.clock().clone();
-        let until = clock.now() + SignedDuration::try_from(at_most).unwrap_or(SignedDuration::MAX);
         tokio::select! {
             () = self.inner.deliveries.wait() => {}
-            () = clock.sleep_until(until) => {
+            () = elapse(&*clock, at_most) => {
                 tracing::warn!("deliveries are still under way: they are made again after the next start");
             }
         }
         self.inner.abandon.cancel();
-        self.inner.exchange.stop().await;
         self.inner.tasks.close();
+        tokio::select! {
+            () = self.inner.tasks.wait() => {}
+            () = elapse(&*clock, LAST_REPORTS) => {
+                tracing::warn!("what came of the last deliveries is not recorded: they are made again");
+            }
+        }
+        self.inner.exchange.stop().await;
         self.inner.tasks.wait().await;
     }
 
@@ -418,7 +467,7 @@ impl Schedules {
         C: Send + 'static,
     {
         // Nothing is asked of streams that nobody wrote to: they would be held in memory for nothing.
-        if !self.exists(id.shard()) {
+        if !self.reach(id.shard()).await? {
             return Err(CommandError::Rejected(Rejection::Unknown { id }));
         }
         self.inner.exchange.send(&id.shard().stream(), command, call).await
@@ -430,8 +479,20 @@ impl Schedules {
         self.inner.attended[shard.index()].initialized()
     }
 
-    fn shards(&self) -> impl Iterator<Item = Shard> + '_ {
-        Shard::all().filter(|shard| self.exists(*shard))
+    /// Whether `shard` was ever written to, by any node: then this one attends to it.
+    async fn reach(&self, shard: Shard) -> Result<bool, Error> {
+        if !self.exists(shard) && self.inner.exchange.sharing() == Sharing::Shared {
+            self.look_around().await?;
+        }
+        Ok(self.exists(shard))
+    }
+
+    /// Those that were ever written to.
+    async fn shards(&self) -> Result<impl Iterator<Item = Shard> + '_, Error> {
+        if self.inner.exchange.sharing() == Sharing::Shared {
+            self.look_around().await?;
+        }
+        Ok(Shard::all().filter(|shard| self.exists(*shard)))
     }
 
     /// Takes the deliveries of `shard` from now on.
@@ -453,11 +514,10 @@ impl Schedules {
     async fn follow(&self, shard: Shard) {
         let Some(running) = self.inner.running.get() else { return };
         loop {
-            let (tell, withdrawals, node) =
-                (running.tell.clone(), running.withdrawals.clone(), self.inner.node.clone());
+            let (running, node) = (running.clone(), self.inner.node.clone());
             let mut seen = None;
             let watch = move |timetable: &Timetable| {
-                seen = Some(tell_news(timetable, &node, seen, &tell, &withdrawals));
+                seen = Some(tell_news(timetable, shard, &node, seen, &running));
                 None::<()>
             };
             let ended = self.inner.exchange.wait_for(&shard.stream(), watch).await;
@@ -479,13 +539,15 @@ impl Schedules {
                 let (sender, receiver) = mpsc::unbounded_channel();
                 // Not the service itself: its last clone ends the exchange's tasks.
                 let (exchange, node) = (self.inner.exchange.clone(), self.inner.node.clone());
-                self.inner.tasks.spawn(report(exchange, node, shard, receiver));
+                // Once deliveries are abandoned there is nothing more to report.
+                let no_more = self.inner.abandon.clone();
+                self.inner.tasks.spawn(report(exchange, node, shard, receiver, no_more));
                 sender
             })
             .collect();
-        Arc::new(move |shard: Shard, attempts| {
+        Arc::new(move |shard: Shard, report| {
             // The task ends with the exchange: what is not settled by then is delivered again under the same key.
-            let _ = ways[shard.index()].send(attempts);
+            let _ = ways[shard.index()].send(report);
         })
     }
 }
@@ -498,57 +560,109 @@ fn newest_first(records: &mut Vec<(ScheduleId, Record)>, limit: usize) {
 /// Tells the desk what is new for `node` since `seen`, or all it has claimed. Gives how much was seen.
 fn tell_news(
     timetable: &Timetable,
+    shard: Shard,
     node: &NodeId,
     seen: Option<u64>,
-    tell: &mpsc::UnboundedSender<News>,
-    withdrawals: &Withdrawals,
+    running: &Running,
 ) -> u64 {
     let index = &timetable.index;
-    let order = |occurrence: OccurrenceId| Order::of(occurrence, timetable.get(occurrence.schedule)?);
+    let order = |occurrence: OccurrenceId| Order::of(occurrence, timetable.get(occurrence.schedule)?, node);
     let mut orders = Vec::new();
-    // The desk is gone only when all stops.
+    let mut not_begun = Vec::new();
     let Some((news, total)) = seen.and_then(|seen| index.news(seen)) else {
-        orders.extend(index.claims_of(node).into_iter().filter_map(order));
-        let _ = tell.send(News::Orders(orders));
+        let claims = index.claims_of(node);
+        orders.extend(claims.iter().copied().filter_map(order));
+        running.orders.keep_only(shard, &orders);
+        not_begun.extend(claims.into_iter().filter_map(|claim| called_off(timetable, claim, node, running)));
+        running.tell(orders);
+        if !not_begun.is_empty() {
+            (running.reports)(shard, Report::NotBegun(not_begun));
+        }
         return index.noticed();
     };
     for notice in news {
         match notice {
             Notice::Claimed(occurrence) => orders.extend(order(occurrence)),
             Notice::Withdrawn(occurrence) => {
-                if !orders.is_empty() {
-                    let _ = tell.send(News::Orders(std::mem::take(&mut orders)));
-                }
-                withdrawals.add(occurrence);
-                let _ = tell.send(News::Withdrawn(occurrence));
+                running.tell(std::mem::take(&mut orders));
+                running.orders.withdraw(occurrence);
+                not_begun.extend(called_off(timetable, occurrence, node, running));
             }
         }
     }
-    if !orders.is_empty() {
-        let _ = tell.send(News::Orders(orders));
+    running.tell(orders);
+    if !not_begun.is_empty() {
+        (running.reports)(shard, Report::NotBegun(not_begun));
     }
     total
 }
 
+/// An occurrence that `node` still has claimed, and will not begin because it was called off; and the attempt it had.
+fn called_off(
+    timetable: &Timetable,
+    occurrence: OccurrenceId,
+    node: &NodeId,
+    running: &Running,
+) -> Option<(OccurrenceId, u32)> {
+    let schedule = timetable.get(occurrence.schedule)?;
+    let open = schedule.occurrence(occurrence.due_ms)?;
+    let waits = open.claimed_by.as_ref() == Some(node)
+        && schedule.is_called_off(open)
+        && !running.orders.is_under_way(occurrence, open.attempts);
+    waits.then_some((occurrence, open.attempts))
+}
+
+/// Sends what is reported to a stream, in order, until all is sent and no more will come.
 async fn report(
     exchange: Exchange<Timetable>,
     node: NodeId,
     shard: Shard,
-    mut reports: mpsc::UnboundedReceiver<Vec<Attempt>>,
+    mut reports: mpsc::UnboundedReceiver<Report>,
+    no_more: CancellationToken,
 ) {
     let mut gathered = Vec::new();
-    while reports.recv_many(&mut gathered, REPORT).await > 0 {
-        let attempts: Vec<_> = gathered.drain(..).flatten().collect();
-        loop {
-            let command = Settle { node: node.clone(), attempts: attempts.clone() };
-            match exchange.send(&shard.stream(), command, None).await {
-                Ok(()) => break,
-                Err(CommandError::Stopping) => return,
-                Err(error) => {
-                    tracing::warn!(%shard, %error, "what came of deliveries is not recorded yet");
-                    let clock = exchange.clock();
-                    clock.sleep_until(clock.now() + FAULT_PAUSE).await;
-                }
+    loop {
+        let count = tokio::select! {
+            biased;
+            count = reports.recv_many(&mut gathered, REPORT) => count,
+            () = no_more.cancelled() => 0,
+        };
+        if count == 0 {
+            return;
+        }
+        let (mut attempts, mut claims) = (Vec::new(), Vec::new());
+        for report in gathered.drain(..) {
+            match report {
+                Report::Attempts(more) => attempts.extend(more),
+                Report::NotBegun(more) => claims.extend(more),
+            }
+        }
+        // What came of attempts first: what is over is not given back.
+        let settle = Settle { node: node.clone(), attempts };
+        if !settle.attempts.is_empty() && send_report(&exchange, shard, settle).await.is_break() {
+            return;
+        }
+        let give_back = Return { node: node.clone(), claims };
+        if !give_back.claims.is_empty() && send_report(&exchange, shard, give_back).await.is_break() {
+            return;
+        }
+    }
+}
+
+/// Sends `command` until it is taken.
+async fn send_report<C>(exchange: &Exchange<Timetable>, shard: Shard, command: C) -> ControlFlow<()>
+where
+    Timetable: Decide<C>,
+    C: Clone + Send + 'static,
+{
+    loop {
+        match exchange.send(&shard.stream(), command.clone(), None).await {
+            Ok(_) => return ControlFlow::Continue(()),
+            Err(CommandError::Stopping) => return ControlFlow::Break(()),
+            Err(error) => {
+                tracing::warn!(%shard, %error, "what came of deliveries is not recorded yet");
+                let clock = exchange.clock();
+                clock.sleep_until(clock.now() + FAULT_PAUSE).await;
             }
         }
     }

@@ -9,7 +9,7 @@ use switchboard_exchange::{Decide, Decision};
 use crate::due::{end_after, retry_of};
 use crate::event::Event;
 use crate::timetable::Schedule;
-use crate::{NodeId, Occurrence, OccurrenceId, Outcome, Rejection, ScheduleId, Timetable};
+use crate::{NodeId, Occurrence, OccurrenceId, Outcome, Rejection, ScheduleId, SkipReason, Timetable};
 
 /// Says what came of deliveries that a node had claimed.
 ///
@@ -56,6 +56,32 @@ impl Decide<Settle> for Timetable {
             events.extend(settled);
         }
         Ok(Decision::events(events, ()))
+    }
+}
+
+/// Gives back what a node had claimed and did not begin because it was called off.
+#[derive(Debug, Clone)]
+pub(crate) struct Return {
+    /// Who had claimed it.
+    pub(crate) node: NodeId,
+    /// What, and for which attempt.
+    pub(crate) claims: Vec<(OccurrenceId, u32)>,
+}
+
+impl Decide<Return> for Timetable {
+    type Reply = ();
+    const NAME: &'static str = "schedule_return";
+
+    fn decide(&self, now: Timestamp, command: &Return) -> Result<Decision<Event, ()>, Rejection> {
+        let withdrawn = command.claims.iter().filter_map(|(occurrence, attempt)| {
+            let OccurrenceId { due_ms: due, schedule: id } = *occurrence;
+            let schedule = self.get(id)?;
+            let open = schedule.occurrence(due).filter(|open| schedule.is_called_off(open))?;
+            let claims = open.claimed_by.as_ref() == Some(&command.node) && open.attempts == *attempt;
+            let why = SkipReason::Cancelled;
+            claims.then_some(Event::Withdrawn { id, due, why, at: now.as_millisecond() })
+        });
+        Ok(Decision::events(withdrawn.collect::<Vec<_>>(), ()))
     }
 }
 

@@ -152,6 +152,15 @@ impl Schedule {
         }
     }
 
+    /// Whether `open`, one of its occurrences, is delivered no more unless that has begun.
+    pub(crate) fn is_called_off(&self, open: &Occurrence) -> bool {
+        match self.status {
+            Status::Active | Status::Paused => false,
+            Status::Cancelled => true,
+            Status::Completed | Status::Failed => !open.manual,
+        }
+    }
+
     /// How many more occurrences may be opened before it has been delivered often enough.
     pub(crate) fn repetitions_left(&self) -> u64 {
         let Some(max) = self.spec.max_repetitions else { return u64::MAX };
@@ -265,6 +274,7 @@ impl Timetable {
             schedule.status = status;
             schedule.next_ms = schedule.next_ms.or(last);
         });
+        self.note_called_off(id, Schedule::is_called_off);
         self.ended.push_back(id);
         while self.ended.len() > Self::MAX_ENDED {
             if let Some(oldest) = self.ended.pop_front() {
@@ -274,6 +284,7 @@ impl Timetable {
     }
 
     fn forget(&mut self, id: ScheduleId) {
+        self.note_called_off(id, |_, _| true);
         if let Some(schedule) = self.schedules.remove(&id) {
             self.index.remove(id, &schedule, lane(&self.settings, id, &schedule));
         }
@@ -283,6 +294,16 @@ impl Timetable {
     fn note_claim(&mut self, id: ScheduleId, due_ms: i64, node: &NodeId) {
         let occurrence = OccurrenceId { due_ms, schedule: id };
         self.index.note(node, Notice::Claimed(occurrence));
+    }
+
+    /// Those of its claimed occurrences that `is_called_off` are not begun any more.
+    fn note_called_off(&mut self, id: ScheduleId, is_called_off: impl Fn(&Schedule, &Occurrence) -> bool) {
+        let Some(schedule) = self.get(id) else { return };
+        let off = schedule.open.iter().filter(|open| is_called_off(schedule, open));
+        let off: Vec<_> = off.map(|open| open.due_ms).collect();
+        for due_ms in off {
+            self.note_withdrawn(id, due_ms);
+        }
     }
 
     fn note_withdrawn(&mut self, id: ScheduleId, due_ms: i64) {
@@ -432,6 +453,7 @@ impl Machine for Timetable {
             Event::Lapsed { node, at: _ } => {
                 self.leases.remove(node);
                 for occurrence in self.index.claims_of(node) {
+                    self.index.note(node, Notice::Withdrawn(occurrence));
                     self.change(occurrence.schedule, |schedule| {
                         if let Some(open) = schedule.occurrence_mut(occurrence.due_ms) {
                             open.claimed_by = None;

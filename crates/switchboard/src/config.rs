@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use layers::{Inputs, Resolved, config_file, environment};
 pub(crate) use spec::{Flags, GlobalFlags, Kind, OptionSpec, ServerFlags, specs};
-pub(crate) use values::{ByteSize, Duration, HttpUrl, JournalUrl, Listen, LogFilter, LogFormat};
+pub(crate) use values::{ByteSize, Duration, HttpUrl, JournalUrl, Listen, LogFilter, LogFormat, ZoneName};
 
 /// Every option. The doc comment of a field is its description; `x-` attributes are read by [`spec`].
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -58,6 +58,8 @@ pub(crate) struct Config {
     pub(crate) a2amcp: A2amcp,
     /// The bus: how much of what is published is kept. An event is forgotten once any of these says so.
     pub(crate) bus: Bus,
+    /// Schedules: on whose clock their times are, and how what is due is delivered.
+    pub(crate) schedule: Schedule,
     /// The catalogue `promptyoself`, and the Letta server whose agents are prompted.
     pub(crate) promptyoself: PromptYoSelf,
     /// How commands such as `call` reach a server that does not run on the data directory.
@@ -164,6 +166,29 @@ pub(crate) struct Bus {
     pub(crate) max_events: u32,
 }
 
+/// Schedules: on whose clock their times are, and how what is due is delivered.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Schedule {
+    /// The time zone of schedules that name none, such as `Europe/Berlin`. PromptYoSelf's are always in UTC. Default: this
+    /// machine's.
+    #[schemars(extend("x-value" = "ZONE"))]
+    pub(crate) time_zone: Option<ZoneName>,
+    /// How long it is kept what became of due times.
+    #[schemars(extend("x-value" = "DURATION"))]
+    pub(crate) history: Duration,
+    /// Hosts that webhooks may call although their address is not public: a name or an address, alone or with a port, such as
+    /// `localhost:3000`. Repeatable.
+    #[schemars(extend("x-value" = "HOST[:PORT]", "x-flag" = "webhook-host"))]
+    pub(crate) webhook_hosts: Vec<String>,
+    /// Webhooks may call any address, also of this machine and of private networks. Whoever may make a schedule can then reach
+    /// what only this machine reaches.
+    pub(crate) webhook_private: bool,
+    /// How long one attempt to call a webhook may take.
+    #[schemars(extend("x-value" = "DURATION"))]
+    pub(crate) webhook_timeout: Duration,
+}
+
 /// The catalogue `promptyoself`, and the Letta server whose agents are prompted.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -238,6 +263,7 @@ impl Default for Config {
             log: Log::default(),
             a2amcp: A2amcp::default(),
             bus: Bus::default(),
+            schedule: Schedule::default(),
             promptyoself: PromptYoSelf::default(),
             client: Client::default(),
         }
@@ -274,6 +300,18 @@ impl Default for A2amcp {
             events: false,
             claim_window: Duration::from_secs(60),
             status_dir: "/tmp/splitmind-status".into(),
+        }
+    }
+}
+
+impl Default for Schedule {
+    fn default() -> Self {
+        Self {
+            time_zone: None,
+            history: Duration::from_secs(7 * 86_400),
+            webhook_hosts: Vec::new(),
+            webhook_private: false,
+            webhook_timeout: Duration::from_secs(15),
         }
     }
 }

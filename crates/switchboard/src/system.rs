@@ -139,6 +139,7 @@ fn registry(
         coordination,
         bus,
         schedules: &wake.schedules,
+        zone: &wake.zone,
         letta: &wake.letta,
         promptyoself: &promptyoself,
     };

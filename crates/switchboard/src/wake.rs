@@ -11,7 +11,7 @@ use switchboard_coordination::Coordination;
 use switchboard_exchange::{Exchange, Options, SystemClock};
 use switchboard_journal::{Journal, Sharing};
 use switchboard_letta::Letta;
-use switchboard_schedule::{NodeId, Schedules, Settings, Target, Targets};
+use switchboard_schedule::{NodeId, Schedules, Settings, Target, Targets, Zone};
 use switchboard_targets::{BusTarget, InboxTarget, LettaTarget, ToolTarget, Webhook, WebhookOptions};
 
 use crate::config::Config;
@@ -24,6 +24,8 @@ const SECRET_FILE: &str = "webhook-secret";
 #[derive(Debug, Clone)]
 pub(crate) struct Wake {
     pub(crate) schedules: Schedules,
+    /// On whose clock the times of schedules are that name no zone.
+    pub(crate) zone: Zone,
     pub(crate) letta: Letta,
     /// Is to learn of the tools once they are there.
     pub(crate) tool_target: ToolTarget,
@@ -40,22 +42,30 @@ impl Wake {
         let letta = Letta::new(promptyoself::letta_options(config))
             .map_err(|error| Failure::config(format!("Letta cannot be reached: {error}")))?;
         let tool_target = ToolTarget::default();
+        let webhook = WebhookOptions {
+            allow_private: config.schedule.webhook_private,
+            allowed_hosts: config.schedule.webhook_hosts.clone(),
+            timeout: config.schedule.webhook_timeout.unsigned(),
+            ..WebhookOptions::new(webhook_secret.as_bytes())
+        };
         let targets: [Arc<dyn Target>; 5] = [
             Arc::new(BusTarget::new(bus.clone())),
             Arc::new(InboxTarget::new(coordination.clone())),
             Arc::new(LettaTarget::new(letta.clone()).retried_every(promptyoself::retry_pace(config))),
-            Arc::new(Webhook::new(WebhookOptions::new(webhook_secret.as_bytes()))),
+            Arc::new(Webhook::new(webhook)),
             Arc::new(tool_target.clone()),
         ];
         let targets = Targets::new(targets);
         let settings = Settings {
+            keep_ms: i64::try_from(config.schedule.history.signed().as_millis()).unwrap_or(i64::MAX),
             shared: journal.sharing() == Sharing::Shared,
             ..Settings::of(&targets, promptyoself::by_pass(config))
         };
         let exchange = Exchange::new(journal.clone(), Arc::new(SystemClock), settings, Options::default());
         // Another one after every start, so that nobody takes what a former life had claimed for its own.
         let node = NodeId(new_token().chars().take(8).collect::<String>().into());
-        Ok(Self { schedules: Schedules::new(exchange, targets, node), letta, tool_target })
+        let zone = config.schedule.time_zone.as_ref().map_or_else(Zone::local, |zone| zone.0.clone());
+        Ok(Self { schedules: Schedules::new(exchange, targets, node), zone, letta, tool_target })
     }
 }
 

@@ -37,6 +37,7 @@ fn registry() -> Arc<Registry> {
         coordination: &coordination,
         bus: &bus,
         schedules: &schedules,
+        zone: &switchboard_schedule::Zone::UTC,
         letta: &letta,
         promptyoself: &promptyoself,
     };
@@ -149,6 +150,8 @@ fn a_toolset_costs_an_agent_no_more_context_than_it_must() {
     assert!(cost("a2amcp") <= 3_200, "{}", cost("a2amcp"));
     assert!(cost("coordination") <= 3_600, "{}", cost("coordination"));
     assert!(cost("bus") <= 400, "{}", cost("bus"));
+    assert!(cost("schedule") <= 1_900, "{}", cost("schedule"));
+    assert!(cost("agtos") <= 700, "{}", cost("agtos"));
     assert!(cost("discovery") <= 300, "{}", cost("discovery"));
 }
 

@@ -40,7 +40,10 @@ const BESIDE: &[(&str, &[&str])] = &[
             "switchboard-targets",
         ],
     ),
-    ("switchboard-sim", &["switchboard-exchange", "switchboard-coordination", "switchboard-journal"]),
+    (
+        "switchboard-sim",
+        &["switchboard-coordination", "switchboard-exchange", "switchboard-journal", "switchboard-schedule"],
+    ),
     ("switchboard-torture", &[]),
     (
         "switchboard-fuzz",
@@ -50,6 +53,8 @@ const BESIDE: &[(&str, &[&str])] = &[
             "switchboard-coordination",
             "switchboard-exchange",
             "switchboard-journal",
+            "switchboard-letta",
+            "switchboard-schedule",
             "switchboard-server",
             "switchboard-tools",
         ],

@@ -9,6 +9,7 @@ use jiff::SignedDuration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use switchboard_schedule::Zone;
 
 /// Serialises a type by `Display` and `FromStr`, and says to the list of options that it is written as text.
 macro_rules! written_as_text {
@@ -42,7 +43,7 @@ macro_rules! written_as_text {
     )* };
 }
 
-written_as_text!(Listen, JournalUrl, HttpUrl, Duration, ByteSize, LogFilter, LogFormat);
+written_as_text!(Listen, JournalUrl, HttpUrl, ZoneName, Duration, ByteSize, LogFilter, LogFormat);
 
 /// A text, or a number that is written without quotes.
 struct Text(String);
@@ -160,6 +161,24 @@ impl FromStr for HttpUrl {
         // Not repeated in the error: it may hold a password, by mistake.
         switchboard_outbound::parse_url(text.trim()).map_err(|error| error.to_string())?;
         Ok(Self(text.trim().to_owned()))
+    }
+}
+
+/// A time zone, by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ZoneName(pub(crate) Zone);
+
+impl fmt::Display for ZoneName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name())
+    }
+}
+
+impl FromStr for ZoneName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Zone::named(text.trim()).map(Self).map_err(|error| error.to_string())
     }
 }
 

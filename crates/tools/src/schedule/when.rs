@@ -290,7 +290,25 @@ mod tests {
                 "5x", "-5m", "1 month", "1y", "soon",
             ],
             |text| duration_ms(text).map(friendly),
-            &expect![],
+            &expect![[r#"
+                "90s" = 1m 30s
+                "5m" = 5m
+                "1h30m" = 1h 30m
+                "1h 30m" = 1h 30m
+                "2 days" = 2d
+                "1 week" = 7d
+                "500ms" = 500ms
+                "1.5h" = 1h 30m
+                "PT90S" = 1m 30s
+                "0s" = 0s
+                "": '' is no duration: write it as '90s', '5m', '1h30m' or '2 days'
+                "5": '5' is no duration: write it as '90s', '5m', '1h30m' or '2 days'
+                "5x": '5x' is no duration: write it as '90s', '5m', '1h30m' or '2 days'
+                "-5m": '-5m' is negative: say how long it is from now on
+                "1 month": '1 month' has months or years, whose length varies: say days, or use a cron expression
+                "1y": '1y' has months or years, whose length varies: say days, or use a cron expression
+                "soon": 'soon' is no duration: write it as '90s', '5m', '1h30m' or '2 days'
+            "#]],
         );
     }
 
@@ -316,7 +334,21 @@ mod tests {
                 let (at, note) = time(text, NOW.parse().unwrap(), &berlin())?;
                 Ok(format!("{at}{}", note.map(|note| format!(" ({note})")).unwrap_or_default()))
             },
-            &expect![],
+            &expect![[r#"
+                "2026-03-29T09:00:00Z" = 2026-03-29T09:00:00Z
+                "2026-03-29T09:00:00+02:00" = 2026-03-29T07:00:00Z
+                "2026-03-29 09:00" = 2026-03-29T07:00:00Z
+                "2026-03-29T09:00:30" = 2026-03-29T07:00:30Z
+                "2026-03-29 02:30" = 2026-03-29T01:30:00Z (the clock of Europe/Berlin skips 02:30: taken as 03:30)
+                "2026-10-25 02:30" = 2026-10-25T00:30:00Z (02:30 comes twice that day in Europe/Berlin: this is the first)
+                "in 20 minutes" = 2026-03-01T12:20:00Z
+                "in 0s" = 2026-03-01T12:00:00Z
+                "2026-03-29": '2026-03-29' says no time of day: add it, as in '2026-03-29 09:00'
+                "09:00": '09:00' is no time: write it as '2026-03-29T09:00:00Z', as the local time '2026-03-29 09:00', or as 'in 20 minutes'
+                "tomorrow": 'tomorrow' is no time: write it as '2026-03-29T09:00:00Z', as the local time '2026-03-29 09:00', or as 'in 20 minutes'
+                "in a while": 'a while' is no duration: write it as '90s', '5m', '1h30m' or '2 days'
+                "2026-02-30 09:00": '2026-02-30 09:00' is no time: write it as '2026-03-29T09:00:00Z', as the local time '2026-03-29 09:00', or as 'in 20 minutes'
+            "#]],
         );
     }
 
@@ -328,17 +360,55 @@ mod tests {
         };
         let when = When::default();
         for (when, expected) in [
-            (when, expect![]),
-            (When { at: Some("in 5m"), every: Some("5m"), ..when }, expect![]),
-            (When { at: Some("in 5m"), ..when }, expect![]),
-            (When { at: Some("2026-03-01 12:30"), ..when }, expect![]),
-            (When { every: Some("5m"), ..when }, expect![]),
-            (When { every: Some("5m"), start: Some("2026-03-02 00:00"), ..when }, expect![]),
-            (When { every: Some("0s"), ..when }, expect![]),
-            (When { cron: Some("0 9 * * *"), ..when }, expect![]),
-            (When { cron: Some("0 9 * * *"), time_zone: Some("America/New_York"), ..when }, expect![]),
-            (When { cron: Some("0 9 * * *"), time_zone: Some("Berlin"), ..when }, expect![]),
-            (When { cron: Some("61 9 * * *"), ..when }, expect![]),
+            (
+                when,
+                expect![
+                    "Invalid value for at: is missing: say exactly one of at (such as '2026-03-29 09:00' or 'in 20 minutes'), cron (such as '30 9 * * MON-FRI') and every (such as '5m')"
+                ],
+            ),
+            (
+                When { at: Some("in 5m"), every: Some("5m"), ..when },
+                expect![
+                    "Invalid value for at: is not all that was said: say exactly one of at (such as '2026-03-29 09:00' or 'in 20 minutes'), cron (such as '30 9 * * MON-FRI') and every (such as '5m')"
+                ],
+            ),
+            (When { at: Some("in 5m"), ..when }, expect![[r#"{"once":{"at_ms":1772366700000}}"#]]),
+            (
+                When { at: Some("2026-03-01 12:30"), ..when },
+                expect!["Invalid value for at: '2026-03-01 12:30' is over: that was 30m ago; 'in 0s' is now"],
+            ),
+            (
+                When { every: Some("5m"), ..when },
+                expect![[r#"{"every":{"period_ms":300000,"anchor_ms":1772366700000}}"#]],
+            ),
+            (
+                When { every: Some("5m"), start: Some("2026-03-02 00:00"), ..when },
+                expect![[r#"{"every":{"period_ms":300000,"anchor_ms":1772406000000}}"#]],
+            ),
+            (
+                When { every: Some("0s"), ..when },
+                expect![
+                    "Invalid value for every: a period of 0 ms is not from 1 ms to 315360000000 ms (10 years of 365 days)"
+                ],
+            ),
+            (
+                When { cron: Some("0 9 * * *"), ..when },
+                expect![[r#"{"cron":{"expression":"0 9 * * *","zone":"Europe/Berlin"}}"#]],
+            ),
+            (
+                When { cron: Some("0 9 * * *"), time_zone: Some("America/New_York"), ..when },
+                expect![[r#"{"cron":{"expression":"0 9 * * *","zone":"America/New_York"}}"#]],
+            ),
+            (
+                When { cron: Some("0 9 * * *"), time_zone: Some("Berlin"), ..when },
+                expect![
+                    "Invalid value for time_zone: there is no time zone 'Berlin' in the IANA database; did you mean 'Europe/Berlin'?"
+                ],
+            ),
+            (
+                When { cron: Some("61 9 * * *"), ..when },
+                expect!["Invalid value for cron: '61' is no minute of a cron expression: it takes 0 to 59"],
+            ),
         ] {
             expected.assert_eq(&read(when));
         }
@@ -358,19 +428,79 @@ mod tests {
     #[test]
     fn a_preview_says_where_the_clock_skips_or_repeats_a_time() {
         let cron = |cron| When { cron: Some(cron), ..When::default() };
-        check_upcoming(cron("30 2 * * *"), "2026-03-28T00:00:00Z", 3, &expect![]);
-        check_upcoming(cron("30 2 * * *"), "2026-10-24T00:00:00Z", 3, &expect![]);
-        check_upcoming(cron("*/30 2 * * *"), "2026-10-25T00:00:00Z", 5, &expect![]);
+        check_upcoming(
+            cron("30 2 * * *"),
+            "2026-03-28T00:00:00Z",
+            3,
+            &expect![[r#"
+            2026-03-28T01:30:00Z 2026-03-28T02:30:00+01:00[Europe/Berlin]
+            2026-03-29T01:00:00Z 2026-03-29T03:00:00+02:00[Europe/Berlin] (the clock skips 02:30: at the end of the gap instead)
+            2026-03-30T00:30:00Z 2026-03-30T02:30:00+02:00[Europe/Berlin]
+        "#]],
+        );
+        check_upcoming(
+            cron("30 2 * * *"),
+            "2026-10-24T00:00:00Z",
+            3,
+            &expect![[r#"
+            2026-10-24T00:30:00Z 2026-10-24T02:30:00+02:00[Europe/Berlin]
+            2026-10-25T00:30:00Z 2026-10-25T02:30:00+02:00[Europe/Berlin] (02:30 comes twice that day: this is the first)
+            2026-10-26T01:30:00Z 2026-10-26T02:30:00+01:00[Europe/Berlin]
+        "#]],
+        );
+        check_upcoming(
+            cron("*/30 2 * * *"),
+            "2026-10-25T00:00:00Z",
+            5,
+            &expect![[r#"
+            2026-10-25T00:30:00Z 2026-10-25T02:30:00+02:00[Europe/Berlin] (02:30 comes twice that day: this is the first)
+            2026-10-25T01:00:00Z 2026-10-25T02:00:00+01:00[Europe/Berlin] (02:00 comes twice that day: this is the second)
+            2026-10-25T01:30:00Z 2026-10-25T02:30:00+01:00[Europe/Berlin] (02:30 comes twice that day: this is the second)
+            2026-10-26T01:00:00Z 2026-10-26T02:00:00+01:00[Europe/Berlin]
+            2026-10-26T01:30:00Z 2026-10-26T02:30:00+01:00[Europe/Berlin]
+        "#]],
+        );
         let at = When { at: Some("2026-03-29 02:30"), ..When::default() };
-        check_upcoming(at, "2026-03-28T00:00:00Z", 3, &expect![]);
+        check_upcoming(
+            at,
+            "2026-03-28T00:00:00Z",
+            3,
+            &expect![[r#"
+            2026-03-29T01:30:00Z 2026-03-29T03:30:00+02:00[Europe/Berlin] (the clock of Europe/Berlin skips 02:30: taken as 03:30)
+        "#]],
+        );
     }
 
     #[test]
     fn a_preview_ends_with_the_schedule() {
         let every = When { every: Some("1h"), ..When::default() };
         let bounded = When { start: Some("2026-03-02 00:30"), end: Some("2026-03-02 02:30"), ..every };
-        check_upcoming(bounded, NOW, 10, &expect![]);
-        check_upcoming(every, NOW, 2, &expect![]);
-        check_upcoming(When { at: Some("in 0s"), ..When::default() }, NOW, 2, &expect![]);
+        check_upcoming(
+            bounded,
+            NOW,
+            10,
+            &expect![[r#"
+            2026-03-01T23:30:00Z 2026-03-02T00:30:00+01:00[Europe/Berlin]
+            2026-03-02T00:30:00Z 2026-03-02T01:30:00+01:00[Europe/Berlin]
+            2026-03-02T01:30:00Z 2026-03-02T02:30:00+01:00[Europe/Berlin]
+        "#]],
+        );
+        check_upcoming(
+            every,
+            NOW,
+            2,
+            &expect![[r#"
+            2026-03-01T13:00:00Z 2026-03-01T14:00:00+01:00[Europe/Berlin]
+            2026-03-01T14:00:00Z 2026-03-01T15:00:00+01:00[Europe/Berlin]
+        "#]],
+        );
+        check_upcoming(
+            When { at: Some("in 0s"), ..When::default() },
+            NOW,
+            2,
+            &expect![[r#"
+            2026-03-01T12:00:00Z 2026-03-01T13:00:00+01:00[Europe/Berlin]
+        "#]],
+        );
     }
 }
