@@ -189,9 +189,9 @@ impl Decide<Update> for Timetable {
             unopened.or(schedule.next_ms)
         } else {
             // After a clock was put back, what was decided stays decided.
-            let kept = schedule.scheduled().map(|open| open.due_ms);
-            let decided = kept.take(schedule.scheduled().count().saturating_sub(taken_back)).last();
-            let decided = decided.into_iter().chain(self.last_closed_ms(id)).max();
+            let stays = |open: &&crate::Occurrence| is_kept(open, unopened);
+            let kept = schedule.open.iter().filter(stays).map(|open| open.due_ms);
+            let decided = kept.chain(self.last_closed_ms(id)).max();
             match spec.next_after(decided.map_or(now_ms, |decided| decided.max(now_ms))) {
                 None if schedule.open.len() == taken_back => {
                     return Err(Rejection::NeverDue { value: spec.value.to_string() });
@@ -351,11 +351,16 @@ fn first_due(spec: &Spec, now_ms: i64) -> Result<i64, Rejection> {
 fn cancel(id: ScheduleId, schedule: &Schedule, at: i64) -> Vec<Event> {
     let (mut events, first) = take_back(id, schedule, at);
     let why = SkipReason::Cancelled;
-    let stays = |open: &&crate::Occurrence| open.manual || first.is_none_or(|first| open.due_ms < first);
+    let stays = |open: &&crate::Occurrence| is_kept(open, first);
     let waits = schedule.open.iter().filter(stays).filter(|open| is_withdrawable(open, at));
     events.extend(waits.map(|open| Event::Withdrawn { id, due: open.due_ms, why, at }));
     events.push(Event::Ended { id, end: End::Cancelled, at });
     events
+}
+
+/// Whether `open` is still there once what is due from `unopened` on was taken back.
+fn is_kept(open: &crate::Occurrence, unopened: Option<i64>) -> bool {
+    open.manual || unopened.is_none_or(|first| open.due_ms < first)
 }
 
 /// Whether nobody can have begun to deliver it at `now_ms`.

@@ -1,6 +1,6 @@
 //! What became of due times that are over, for as long as it is kept.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,15 +8,15 @@ use crate::{Fate, Record, ScheduleId};
 
 /// What became of due times that are over: at most [`History::PER_SCHEDULE`] records of one schedule, and
 /// [`History::IN_ALL`] of all schedules of a stream, the newest of each.
+///
+/// Which record goes follows from those that are kept, not from how they came: a node that read a snapshot drops the same
+/// as one that saw every entry.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct History {
     records: BTreeMap<ScheduleId, VecDeque<Record>>,
-    /// One entry per record, oldest first, and some for records that are gone already; see `gone`.
+    /// When the first record of each schedule was over, the oldest first.
     #[serde(skip)]
-    order: VecDeque<ScheduleId>,
-    /// How many of the oldest entries of `order` stand for records that are gone.
-    #[serde(skip)]
-    gone: HashMap<ScheduleId, usize>,
+    oldest: BTreeSet<(i64, ScheduleId)>,
     #[serde(skip)]
     len: usize,
 }
@@ -37,69 +37,63 @@ impl History {
 
     pub(crate) fn add(&mut self, id: ScheduleId, record: Record, keep_after_ms: i64) {
         let records = self.records.entry(id).or_default();
-        if let Some(last) = records.back_mut()
-            && merge(last, &record)
+        let first = records.front().map(|first| first.at_ms);
+        if !records.back_mut().is_some_and(|last| merge(last, &record)) {
+            records.push_back(record);
+            self.len += 1;
+            if records.len() > Self::PER_SCHEDULE {
+                records.pop_front();
+                self.len -= 1;
+            }
+        }
+        self.replace_first(id, first);
+        while self.len > Self::IN_ALL || self.oldest.first().is_some_and(|(at_ms, _)| *at_ms < keep_after_ms)
         {
-            return;
-        }
-        records.push_back(record);
-        self.order.push_back(id);
-        self.len += 1;
-        if records.len() > Self::PER_SCHEDULE {
-            records.pop_front();
-            *self.gone.entry(id).or_default() += 1;
-            self.len -= 1;
-        }
-        while self.len > Self::IN_ALL || self.oldest().is_some_and(|record| record.at_ms < keep_after_ms) {
             self.drop_oldest();
-        }
-        if self.order.len() > 2 * Self::IN_ALL {
-            self.index();
         }
     }
 
     pub(crate) fn forget(&mut self, id: ScheduleId) {
         if let Some(records) = self.records.remove(&id) {
             self.len -= records.len();
-            *self.gone.entry(id).or_default() += records.len();
+            if let Some(first) = records.front() {
+                self.oldest.remove(&(first.at_ms, id));
+            }
         }
     }
 
     /// Works out anew in which order records go.
     pub(crate) fn index(&mut self) {
-        let mut all: Vec<_> = self.iter().map(|(id, record)| (record.at_ms, id)).collect();
-        all.sort_by_key(|(at_ms, _)| *at_ms);
-        self.len = all.len();
-        self.order = all.into_iter().map(|(_, id)| id).collect();
-        self.gone.clear();
+        let first = |(id, records): (&ScheduleId, &VecDeque<Record>)| Some((records.front()?.at_ms, *id));
+        self.oldest = self.records.iter().filter_map(first).collect();
+        self.len = self.records.values().map(VecDeque::len).sum();
     }
 
-    fn oldest(&mut self) -> Option<&Record> {
-        while let Some(id) = self.order.front() {
-            match self.gone.get_mut(id) {
-                Some(gone) if *gone > 1 => *gone -= 1,
-                Some(_) => {
-                    self.gone.remove(id);
-                }
-                None => break,
-            }
-            self.order.pop_front();
+    /// Notes the first record of `id`, where that of `before` was noted.
+    fn replace_first(&mut self, id: ScheduleId, before: Option<i64>) {
+        let first = self.records.get(&id).and_then(VecDeque::front).map(|first| first.at_ms);
+        if first == before {
+            return;
         }
-        self.records.get(self.order.front()?)?.front()
+        if let Some(before) = before {
+            self.oldest.remove(&(before, id));
+        }
+        self.oldest.extend(first.map(|first| (first, id)));
     }
 
     fn drop_oldest(&mut self) {
-        let Some(id) = self.order.pop_front() else {
+        let Some((at_ms, id)) = self.oldest.first().copied() else {
             self.len = 0;
             return;
         };
         if let Some(records) = self.records.get_mut(&id) {
             records.pop_front();
+            self.len -= 1;
             if records.is_empty() {
                 self.records.remove(&id);
             }
         }
-        self.len -= 1;
+        self.replace_first(id, Some(at_ms));
     }
 }
 
@@ -146,7 +140,7 @@ mod tests {
         }
         assert_eq!(history.of(busy).count(), History::PER_SCHEDULE);
         assert_eq!(history.of(quiet).count(), 1);
-        assert!(history.order.len() <= 2 * History::IN_ALL);
+        assert_eq!(history.oldest.len(), 2);
     }
 
     #[test]

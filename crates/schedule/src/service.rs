@@ -35,6 +35,9 @@ const PAGE: usize = 1_000;
 /// How many attempts are reported at once.
 const REPORT: usize = 512;
 
+/// How many occurrences of a pass are looked at after each change of their stream.
+const TRIED: usize = 64;
+
 /// How often a node looks for streams that others made, where several share a journal.
 const LOOK_AROUND: Duration = Duration::from_secs(5);
 
@@ -391,45 +394,51 @@ impl Schedules {
     /// Delivers once all that is due of `kind`, waits until each was tried, and says what came of it, by due time and number.
     pub async fn pass(&self, kind: &str) -> Result<Vec<PassEntry>, Error> {
         let kind: Arc<str> = kind.into();
-        let begin = |shard: Shard| {
+        let pass = |shard: Shard| {
             let command = Pass { kind: kind.clone() };
-            async move { self.inner.exchange.send(&shard.stream(), command, None).await }
+            async move {
+                let passed = self.inner.exchange.send(&shard.stream(), command, None).await?;
+                self.tried(shard, passed).await
+            }
         };
-        let mut passed: Vec<_> =
-            try_join_all(self.shards().await?.map(begin)).await?.into_iter().flatten().collect();
-        passed.sort_by_key(|passed| passed.occurrence);
-        let tried = passed.into_iter().map(|passed| self.tried(passed));
-        Ok(try_join_all(tried).await?.into_iter().flatten().collect())
+        let tried = try_join_all(self.shards().await?.map(pass)).await?;
+        let mut tried: Vec<_> = tried.into_iter().flatten().collect();
+        tried.sort_by_key(|(occurrence, _)| *occurrence);
+        Ok(tried.into_iter().map(|(_, entry)| entry).collect())
     }
 
-    /// Waits until what was passed was tried. None if it was withdrawn before.
-    async fn tried(&self, passed: Passed) -> Result<Option<PassEntry>, Error> {
-        let OccurrenceId { due_ms, schedule: id } = passed.occurrence;
-        let stream = id.shard().stream();
-        let tried = move |timetable: &Timetable| {
-            let Some(schedule) = timetable.get(id) else { return Some(None) };
-            let record = timetable.history(id).rev().find(|record| record.due_ms == due_ms);
-            let delivered = match (schedule.occurrence(due_ms), record.map(|record| &record.fate)) {
-                (Some(open), _) if open.claimed_by.is_some() || open.attempts <= passed.attempts => {
-                    return None;
+    /// Waits until all that was passed in one stream was tried. What was withdrawn before is left out.
+    async fn tried(
+        &self,
+        shard: Shard,
+        passed: Vec<Passed>,
+    ) -> Result<Vec<(OccurrenceId, PassEntry)>, Error> {
+        if passed.is_empty() {
+            return Ok(Vec::new());
+        }
+        // Looked at after every change, so never all of them: those that were due first are tried first.
+        let mut left = passed.into_iter();
+        let mut next: Vec<_> = left.by_ref().take(TRIED).collect();
+        let mut tried = Vec::new();
+        let all_tried = move |timetable: &Timetable| {
+            loop {
+                next.retain(|passed| match entry_of(timetable, passed) {
+                    Tried::NotYet => true,
+                    Tried::Withdrawn => false,
+                    Tried::Was(entry) => {
+                        tried.push((passed.occurrence, entry));
+                        false
+                    }
+                });
+                let room = TRIED - next.len();
+                let before = next.len();
+                next.extend(left.by_ref().take(room));
+                if next.len() == before {
+                    return next.is_empty().then(|| std::mem::take(&mut tried));
                 }
-                (Some(_), _) | (None, Some(Fate::Dead { .. })) => false,
-                (None, Some(Fate::Delivered { .. })) => true,
-                (None, Some(Fate::Skipped { .. }) | None) => return Some(None),
-            };
-            let max = schedule.spec.max_repetitions.map(std::num::NonZeroU32::get);
-            let completed = delivered && max.is_some_and(|max| schedule.delivered >= max);
-            Some(Some(PassEntry {
-                id,
-                to: passed.to.clone(),
-                delivered,
-                next_ms: schedule.next_run_ms().filter(|_| schedule.status.is_live()),
-                repetitions: schedule.delivered,
-                max_repetitions: max,
-                completed,
-            }))
+            }
         };
-        self.inner.exchange.wait_for(&stream, tried).await
+        self.inner.exchange.wait_for(&shard.stream(), all_tried).await
     }
 
     /// Begins no more deliveries, waits at most `at_most` for those that are under way, and takes no more calls. What was not
@@ -550,6 +559,38 @@ impl Schedules {
             let _ = ways[shard.index()].send(report);
         })
     }
+}
+
+/// What became of an occurrence that was passed.
+enum Tried {
+    NotYet,
+    Withdrawn,
+    Was(PassEntry),
+}
+
+fn entry_of(timetable: &Timetable, passed: &Passed) -> Tried {
+    let OccurrenceId { due_ms, schedule: id } = passed.occurrence;
+    let Some(schedule) = timetable.get(id) else { return Tried::Withdrawn };
+    let record = || timetable.history(id).rev().find(|record| record.due_ms == due_ms);
+    let delivered = match schedule.occurrence(due_ms) {
+        Some(open) if open.claimed_by.is_some() || open.attempts <= passed.attempts => return Tried::NotYet,
+        Some(_) => false,
+        None => match record().map(|record| &record.fate) {
+            Some(Fate::Delivered { .. }) => true,
+            Some(Fate::Dead { .. }) => false,
+            Some(Fate::Skipped { .. }) | None => return Tried::Withdrawn,
+        },
+    };
+    let max = schedule.spec.max_repetitions.map(std::num::NonZeroU32::get);
+    Tried::Was(PassEntry {
+        id,
+        to: passed.to.clone(),
+        delivered,
+        next_ms: schedule.next_run_ms().filter(|_| schedule.status.is_live()),
+        repetitions: schedule.delivered,
+        max_repetitions: max,
+        completed: delivered && max.is_some_and(|max| schedule.delivered >= max),
+    })
 }
 
 fn newest_first(records: &mut Vec<(ScheduleId, Record)>, limit: usize) {

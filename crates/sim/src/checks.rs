@@ -57,6 +57,11 @@ impl<M: Machine> Shadow<M> {
         Self { machine, seq: 0 }
     }
 
+    /// Whether it has been taken beyond entry `from`. What was looked at side by side may be compared in any order.
+    pub fn is_past(&self, from: u64) -> bool {
+        self.seq > from
+    }
+
     /// The state of a node is that after one of the entries `from` to `to`.
     pub fn equals_live_state(
         &mut self,

@@ -10,6 +10,7 @@ from mcp import StdioServerParameters
 from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 from server import Server, binary
 
@@ -21,6 +22,7 @@ if SDK_MAJOR >= 2:
 else:
     from mcp import ClientSession
     from mcp import McpError as SdkError
+    from mcp.types import CancelledNotification, CancelledNotificationParams, ClientNotification
 
 
 class ProtocolError(Exception):
@@ -47,15 +49,31 @@ class Connection:
         self._session = session
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> Answer:
+        return as_answer(await self.result(tool, arguments))
+
+    async def result(self, tool: str, arguments: dict[str, Any], meta: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The result as it came, without a look at what it says."""
         try:
-            result = await self._session.call_tool(tool, arguments)
+            result = await self._session.call_tool(tool, arguments, meta=meta)
         except SdkError as error:
             raise ProtocolError(error.error.code, error.error.message) from error
-        return as_answer(on_the_wire(result))
+        return on_the_wire(result)
+
+    async def withdraw(self) -> None:
+        """Tells the server that nobody wants the answer to the last request. SDK 2.x does so when a call is cancelled."""
+        if SDK_MAJOR < 2:
+            # The SDK counts its requests and tells nobody.
+            last = self._session._request_id - 1
+            await self._session.send_notification(cancelled(last))
 
     async def tools(self) -> list[dict[str, Any]]:
         """The tools as `tools/list` describes them."""
         return on_the_wire(await self._session.list_tools())["tools"]
+
+
+def cancelled(request_id: int):
+    params = CancelledNotificationParams(requestId=request_id, reason="no longer wanted")
+    return ClientNotification(CancelledNotification(method="notifications/cancelled", params=params))
 
 
 def on_the_wire(model) -> dict[str, Any]:
@@ -71,11 +89,11 @@ def as_answer(result: dict[str, Any]) -> Answer:
 
 
 @asynccontextmanager
-async def connected(server: Server, transport: str):
-    """An initialized connection to `server`."""
-    async with _streams(server, transport) as (read, write):
+async def connected(server: Server, transport: str, headers: dict[str, str] | None = None, era: str = "auto"):
+    """An initialized connection to `server`. Of the era `legacy` it has a session also with SDK 2.x."""
+    async with _streams(server, transport, headers) as (read, write):
         if SDK_MAJOR >= 2:
-            async with SdkClient(_Opened(read, write)) as client:
+            async with SdkClient(_Opened(read, write), mode=era) as client:
                 yield Connection(client)
         else:
             async with ClientSession(read, write) as session:
@@ -84,16 +102,19 @@ async def connected(server: Server, transport: str):
 
 
 @asynccontextmanager
-async def _streams(server: Server, transport: str):
+async def _streams(server: Server, transport: str, headers: dict[str, str] | None):
     if transport == "http":
-        async with streamable_http_client(server.url("/mcp")) as streams:
+        async with (
+            create_mcp_http_client(headers) as http_client,
+            streamable_http_client(server.url("/mcp"), http_client=http_client) as streams,
+        ):
             yield streams[0], streams[1]
     elif transport == "sse":
-        async with sse_client(server.url("/sse")) as streams:
+        async with sse_client(server.url("/sse"), headers) as streams:
             yield streams[0], streams[1]
     elif transport == "stdio":
         bridge = StdioServerParameters(
-            command=binary(), args=["mcp", "--toolset", "a2amcp", "--data-dir", str(server.data_dir)]
+            command=binary(), args=["mcp", "--toolset", server.toolset, "--data-dir", str(server.data_dir)]
         )
         with server.log.open("a") as log:
             async with stdio_client(bridge, errlog=log) as streams:

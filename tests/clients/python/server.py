@@ -21,10 +21,11 @@ def binary() -> str:
 
 
 class Server:
-    """One process with one listener whose bare `/mcp` shows the catalogue `a2amcp`."""
+    """One process with one listener whose bare `/mcp` shows one catalogue."""
 
-    def __init__(self, data_dir: Path, environment: dict[str, str] | None = None):
+    def __init__(self, data_dir: Path, environment: dict[str, str] | None = None, toolset: str = "a2amcp"):
         self.data_dir = data_dir
+        self.toolset = toolset
         # What agents leave for their orchestrator must not end up in a shared folder of the machine.
         self.environment = {"SPLITMIND_STATUS_DIR": str(data_dir / "status"), **(environment or {})}
         self.log = data_dir.with_name(data_dir.name + ".log")
@@ -34,7 +35,7 @@ class Server:
     def start(self) -> "Server":
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [binary(), "serve", "--data-dir", str(self.data_dir), "--listen", "127.0.0.1:0=a2amcp"],
+                [binary(), "serve", "--data-dir", str(self.data_dir), "--listen", f"127.0.0.1:0={self.toolset}"],
                 env={**os.environ, **self.environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
