@@ -56,6 +56,7 @@ pub(crate) struct World {
     pub(crate) journal: Arc<MemoryJournal>,
     pub(crate) coordination: Coordination,
     pub(crate) bus: Bus,
+    pub(crate) schedules: Schedules,
     pub(crate) registry: Arc<Registry>,
 }
 
@@ -80,7 +81,7 @@ impl World {
             promptyoself: &promptyoself,
         };
         let registry = catalogue(services, []).expect("the catalogue is sound");
-        Self { journal, coordination, bus, registry }
+        Self { journal, coordination, bus, schedules, registry }
     }
 
     /// The keys, as the journal has them.

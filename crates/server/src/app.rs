@@ -7,6 +7,9 @@ use switchboard_access::Access;
 use switchboard_bus::Bus;
 use switchboard_coordination::Coordination;
 use switchboard_journal::Journal;
+use switchboard_schedule::{Schedules, Zone};
+use switchboard_tools::agtos::Tasks;
+use switchboard_tools::schedule::Scheduling;
 use switchboard_tools::{Registry, View, ViewError};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -44,6 +47,10 @@ pub struct Parts {
     pub coordination: Coordination,
     /// Published events.
     pub bus: Bus,
+    /// Wake-up calls.
+    pub schedules: Schedules,
+    /// On whose clock the times of schedules are read, unless they name another zone.
+    pub zone: Zone,
 }
 
 impl fmt::Debug for Parts {
@@ -65,6 +72,8 @@ pub(crate) struct Core {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) coordination: Coordination,
     pub(crate) bus: Bus,
+    pub(crate) scheduling: Scheduling,
+    pub(crate) tasks: Tasks,
     pub(crate) watchers: Arc<Semaphore>,
     pub(crate) options: Options,
     pub(crate) allowed: Arc<Allowed>,
@@ -88,7 +97,10 @@ impl App {
     /// Puts the doors together. Nothing listens yet; see [`serve`](crate::serve) and [`serve_stdio`](crate::serve_stdio).
     pub fn new(parts: Parts, options: Options) -> Self {
         let (stop, close) = (CancellationToken::new(), CancellationToken::new());
-        let metrics = Arc::new(Metrics::new(&parts.coordination, &parts.bus));
+        let metrics = Arc::new(Metrics::new(&parts.coordination, &parts.bus, &parts.schedules));
+        let registry = Arc::downgrade(&parts.registry);
+        let scheduling = Scheduling::new(parts.schedules.clone(), parts.zone.clone(), registry.clone());
+        let tasks = Tasks::new(parts.schedules, parts.zone, registry);
         let calls =
             Arc::new(Calls::new(parts.registry.clone(), metrics.clone(), options.limits.calls, stop.clone()));
         let watchers = Arc::new(Semaphore::new(options.limits.watchers));
@@ -107,6 +119,8 @@ impl App {
                 journal: parts.journal,
                 coordination: parts.coordination,
                 bus: parts.bus,
+                scheduling,
+                tasks,
                 watchers,
                 options,
                 allowed,

@@ -17,6 +17,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use switchboard_bus::Bus;
 use switchboard_coordination::Coordination;
+use switchboard_exchange::Stats;
+use switchboard_schedule::Schedules;
 
 /// What `GET /metrics` answers in.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -116,7 +118,7 @@ const CALL_SECONDS: [f64; 13] =
     [0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0];
 
 impl Metrics {
-    pub(crate) fn new(coordination: &Coordination, bus: &Bus) -> Self {
+    pub(crate) fn new(coordination: &Coordination, bus: &Bus, schedules: &Schedules) -> Self {
         let mut registry = Registry::default();
         let requests = Family::default();
         let calls = Family::default();
@@ -151,6 +153,7 @@ impl Metrics {
         registry.register("process_start_time_seconds", "When this process started", started);
         registry.register_collector(Box::new(Projects(coordination.clone())));
         registry.register_collector(Box::new(Published(bus.clone())));
+        registry.register_collector(Box::new(Scheduled(schedules.clone())));
         Self { registry: Mutex::new(registry), requests, calls, call_seconds, gauges }
     }
 
@@ -188,16 +191,7 @@ impl fmt::Debug for Projects {
 impl Collector for Projects {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let exchange = self.0.exchange();
-        let stats = exchange.stats();
-        for (name, help, count) in [
-            ("project_commands", "Commands that projects answered", &stats.commands),
-            ("project_appends", "Entries that projects appended to the journal", &stats.appends),
-            ("project_conflicts", "Appends that lost a race against another node", &stats.conflicts),
-            ("project_snapshots", "Snapshots of projects that were begun", &stats.snapshots),
-        ] {
-            let counter = ConstCounter::new(count.load(Relaxed));
-            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
-        }
+        encode_stats(&mut encoder, "project", "projects", exchange.stats())?;
         let live = ConstGauge::new(i64::try_from(exchange.live_streams()).unwrap_or(i64::MAX));
         live.encode(encoder.encode_descriptor(
             "projects_live",
@@ -206,6 +200,44 @@ impl Collector for Projects {
             live.metric_type(),
         )?)
     }
+}
+
+/// What the exchange of the schedules counts by itself.
+struct Scheduled(Schedules);
+
+impl fmt::Debug for Scheduled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Scheduled")
+    }
+}
+
+impl Collector for Scheduled {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        encode_stats(&mut encoder, "schedule", "schedules", self.0.exchange().stats())
+    }
+}
+
+/// What an exchange counts, as `{prefix}_commands` and so on.
+fn encode_stats(
+    encoder: &mut DescriptorEncoder<'_>,
+    prefix: &str,
+    machines: &str,
+    stats: &Stats,
+) -> Result<(), fmt::Error> {
+    for (name, help, count) in [
+        ("commands", format!("Commands that {machines} answered"), &stats.commands),
+        ("appends", format!("Entries that {machines} appended to the journal"), &stats.appends),
+        (
+            "conflicts",
+            format!("Appends of {machines} that lost a race against another node"),
+            &stats.conflicts,
+        ),
+        ("snapshots", format!("Snapshots of {machines} that were begun"), &stats.snapshots),
+    ] {
+        let (name, counter) = (format!("{prefix}_{name}"), ConstCounter::new(count.load(Relaxed)));
+        counter.encode(encoder.encode_descriptor(&name, &help, None, counter.metric_type())?)?;
+    }
+    Ok(())
 }
 
 /// What the bus counts by itself.

@@ -59,6 +59,9 @@ pub(crate) fn label(path: &str) -> &'static str {
         (Some("api"), Some("coordination")) => "/api/coordination",
         (Some("api"), Some("tools")) => "/api/tools",
         (Some("api"), Some("keys")) => "/api/keys",
+        (Some("api"), Some("schedules")) => "/api/schedules",
+        (Some("api"), Some("occurrences")) => "/api/occurrences",
+        (Some("api"), Some("scheduler")) => "/api/scheduler",
         (Some("api"), _) => "/api",
         _ => "(other)",
     }

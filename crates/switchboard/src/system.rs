@@ -11,7 +11,7 @@ use switchboard_bus::{Bus, Retention};
 use switchboard_coordination::{Coordination, ServiceOptions, Settings};
 use switchboard_exchange::{Exchange, Options, SystemClock};
 use switchboard_journal::{Journal, MemoryJournal, OpenError, Sharing, SqliteJournal, SqliteOptions};
-use switchboard_schedule::Schedules;
+use switchboard_schedule::{Schedules, Zone};
 use switchboard_tools::{PromptYoSelf, Registry, Services};
 
 use crate::config::{Config, JournalUrl};
@@ -27,6 +27,7 @@ pub(crate) struct System {
     pub(crate) coordination: Coordination,
     pub(crate) bus: Bus,
     pub(crate) schedules: Schedules,
+    pub(crate) zone: Zone,
     pub(crate) registry: Arc<Registry>,
     store: Store,
 }
@@ -79,8 +80,8 @@ impl System {
         wake.schedules.start().await.map_err(|error| {
             Failure::failed(format!("the schedules cannot be read: {}", with_causes(&error)))
         })?;
-        let schedules = wake.schedules;
-        Ok(Self { journal, access, coordination, bus, schedules, registry, store })
+        let (schedules, zone) = (wake.schedules, wake.zone);
+        Ok(Self { journal, access, coordination, bus, schedules, zone, registry, store })
     }
 
     /// Answers what waits, closes the journal and frees the directory. Nothing acknowledged depends on it.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use switchboard_exchange::Options as ExchangeOptions;
+use switchboard_schedule::Zone;
 use switchboard_server::{App, Listener, Options, Parts, serve};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -86,6 +87,8 @@ impl Server {
             journal: world.journal.clone(),
             coordination: world.coordination.clone(),
             bus: world.bus.clone(),
+            schedules: world.schedules.clone(),
+            zone: Zone::UTC,
         };
         let app = App::new(parts, Options::default());
         let listener = Listener::bind(([127, 0, 0, 1], 0).into()).expect("there is a free port");

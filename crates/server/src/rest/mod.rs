@@ -11,6 +11,8 @@ mod keys;
 mod projects;
 mod published;
 mod refusal;
+mod scheduler;
+mod schedules;
 mod tools;
 mod views;
 
@@ -36,6 +38,8 @@ pub(crate) fn routes() -> Router<Door> {
     let api = check::add_to(api);
     let api = tools::add_to(api);
     let api = keys::add_to(api);
+    let api = schedules::add_to(api);
+    let api = scheduler::add_to(api);
     api.into_router()
 }
 

@@ -142,7 +142,7 @@ impl Default for Api {
 }
 
 impl Api {
-    /// Adds a route. `GET`, `POST` and `DELETE` are the methods there are.
+    /// Adds a route. `GET`, `POST`, `PATCH` and `DELETE` are the methods there are.
     pub(super) fn route<H, T>(
         mut self,
         method: Method,
@@ -156,6 +156,7 @@ impl Api {
     {
         let filter = match method {
             Method::POST => MethodFilter::POST,
+            Method::PATCH => MethodFilter::PATCH,
             Method::DELETE => MethodFilter::DELETE,
             _ => MethodFilter::GET,
         };

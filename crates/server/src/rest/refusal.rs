@@ -1,9 +1,11 @@
-//! How REST says that a project or the bus refused, or could not be asked.
+//! How REST says that a project, the bus or the schedules refused, or could not be asked.
 
 use http::StatusCode;
 use switchboard_bus::{BusError, Refused};
 use switchboard_coordination::{CoordinationError, Rejection};
 use switchboard_exchange::CommandError;
+use switchboard_schedule::Rejection as ScheduleRejection;
+use switchboard_tools::schedule::Refusal;
 
 use crate::problem::Problem;
 
@@ -21,6 +23,34 @@ pub(super) fn bus_problem(error: BusError) -> Problem {
             Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", refused.to_string())
         }
     })
+}
+
+/// Why the schedules gave no answer.
+pub(super) fn schedule_problem(refusal: Refusal) -> Problem {
+    match refusal {
+        Refusal::Invalid { message, .. } => Problem::bad_request("invalid_arguments", message)
+            .hint("/api/openapi.json describes what is asked for"),
+        Refusal::Denied(denied) => denied.into(),
+        Refusal::Refused(error) => described(error, schedule_rejected),
+    }
+}
+
+fn schedule_rejected(rejection: &ScheduleRejection) -> Problem {
+    let message = rejection.to_string();
+    match rejection {
+        ScheduleRejection::Unknown { .. } => {
+            Problem::not_found(message).hint("GET /api/schedules?status=all lists the schedules")
+        }
+        ScheduleRejection::NeverDue { .. } => {
+            Problem::bad_request("never_due", message).hint("POST /api/schedules/preview tries timings")
+        }
+        ScheduleRejection::Invalid(_) => Problem::bad_request("invalid_arguments", message),
+        ScheduleRejection::Ended { .. } => Problem::new(StatusCode::CONFLICT, "schedule_ended", message),
+        ScheduleRejection::OtherAddress { .. }
+        | ScheduleRejection::TooManyOpen { .. }
+        | ScheduleRejection::TooMany
+        | ScheduleRejection::Imported { .. } => Problem::new(StatusCode::CONFLICT, "refused", message),
+    }
 }
 
 /// Why there is no answer, with the status that says whether trying again may help.

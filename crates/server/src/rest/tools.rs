@@ -137,7 +137,7 @@ async fn run(
     }
 }
 
-fn command_id(headers: &HeaderMap) -> Result<Option<CommandId>, Problem> {
+pub(super) fn command_id(headers: &HeaderMap) -> Result<Option<CommandId>, Problem> {
     let bad = |why: &dyn std::fmt::Display| {
         Problem::bad_request("bad_command_id", format!("the header Idempotency-Key is no command id: {why}"))
     };

@@ -10,4 +10,5 @@ mod guard;
 mod limits;
 mod mcp_http;
 mod rest;
+mod schedules;
 mod sse;

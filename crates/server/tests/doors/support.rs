@@ -11,7 +11,9 @@ use switchboard_bus::{Bus, Retention};
 use switchboard_coordination::{Coordination, ServiceOptions, Settings};
 use switchboard_exchange::{Exchange, SystemClock};
 use switchboard_journal::Journal;
+use switchboard_schedule::{NodeId, Schedules, Targets, Zone};
 use switchboard_server::{App, Listener, Options, Parts, ServeError, serve};
+use switchboard_targets::BusTarget;
 use switchboard_tools::{
     Annotations, CallError, Context, Definition, Handler, Output, Registry, Tool, Toolset,
 };
@@ -94,11 +96,15 @@ impl Server {
         );
         let coordination = Coordination::new(projects, ServiceOptions { status_dir: None });
         let bus = Bus::new(journal.clone(), Arc::new(SystemClock), Retention::default());
+        let schedules = schedules(&journal, &bus);
+        schedules.start().await.unwrap();
         let parts = Parts {
             registry: Arc::new(registry(&signals)),
             access: access.clone(),
             coordination: coordination.clone(),
             bus: bus.clone(),
+            schedules: schedules.clone(),
+            zone: Zone::UTC,
             journal: journal.clone(),
         };
         let app = App::new(parts, options);
@@ -140,6 +146,17 @@ impl Server {
         self.stop.cancel();
         tokio::time::timeout(SOON, self.serving).await.expect("it stops").unwrap().unwrap();
     }
+}
+
+/// Schedules that publish.
+fn schedules(journal: &Arc<FullJournal>, bus: &Bus) -> Schedules {
+    let publishes: Arc<dyn switchboard_schedule::Target> = Arc::new(BusTarget::new(bus.clone()));
+    let targets = Targets::new([publishes]);
+    let settings = switchboard_schedule::Settings::of(&targets, &[]);
+    let journal: Arc<dyn Journal> = journal.clone();
+    let options = switchboard_exchange::Options::default();
+    let exchange = Exchange::new(journal, Arc::new(SystemClock), settings, options);
+    Schedules::new(exchange, targets, NodeId("test".into()))
 }
 
 pub(crate) async fn json_of(response: Response) -> (u16, Value) {

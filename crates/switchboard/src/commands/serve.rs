@@ -109,6 +109,8 @@ pub(crate) fn parts(system: &System) -> Parts {
         journal: system.journal.clone(),
         coordination: system.coordination.clone(),
         bus: system.bus.clone(),
+        schedules: system.schedules.clone(),
+        zone: system.zone.clone(),
     }
 }
 
