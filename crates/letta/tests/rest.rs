@@ -87,6 +87,25 @@ fn the_times_are_those_of_the_contract() {
     assert_eq!((timing.reply.as_secs(), timing.call.as_secs()), (300, 10));
 }
 
+/// An acceptance check of PromptYoSelf's contract, with the contract's times. Time stands still but for what is slept, so the
+/// 90 s pass at once, and so would any shorter bound on a reply.
+#[tokio::test]
+async fn check_17_an_agent_may_think_for_90_seconds() {
+    let go = Arc::new(Notify::new());
+    let server = FakeServer::always(Reply::new(200).after(go.clone())).await;
+    let letta = letta_at(&server.url(""), Timing::default());
+    let delivery = tokio::spawn(async move { letta.deliver("a", "p", "k").await });
+    server.wait_for(1).await;
+
+    tokio::time::pause();
+    tokio::time::sleep(Duration::from_secs(90)).await;
+    assert!(!delivery.is_finished());
+    tokio::time::resume();
+    go.notify_one();
+    assert_eq!(delivery.await.unwrap(), Ok(None));
+    assert_eq!(server.seen().len(), 1);
+}
+
 #[tokio::test]
 async fn what_passes_is_tried_three_times_with_the_same_key_and_growing_pauses() {
     let server =

@@ -151,6 +151,7 @@ fn a_toolset_costs_an_agent_no_more_context_than_it_must() {
     assert!(cost("coordination") <= 3_600, "{}", cost("coordination"));
     assert!(cost("bus") <= 400, "{}", cost("bus"));
     assert!(cost("schedule") <= 1_900, "{}", cost("schedule"));
+    assert!(cost("promptyoself") <= 2_000, "{}", cost("promptyoself"));
     assert!(cost("agtos") <= 700, "{}", cost("agtos"));
     assert!(cost("discovery") <= 300, "{}", cost("discovery"));
 }

@@ -45,6 +45,7 @@ pub(crate) fn toolset() -> Toolset {
                        scheduled, promptyoself_cancel ends one.",
         server_name: "PromptYoSelf MCP Server",
         server_version: env!("CARGO_PKG_VERSION"),
+        sessions: true,
     }
 }
 

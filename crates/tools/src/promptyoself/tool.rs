@@ -137,3 +137,53 @@ pub(super) fn integral(number: &serde_json::Number) -> Option<i128> {
     #[expect(clippy::cast_possible_truncation, reason = "checked to be integral and small")]
     (float.fract() == 0.0 && float.abs() < 9e15).then_some(float as i128)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_integer_may_be_written_as_a_number_or_in_decimal() {
+        for (value, integer) in [
+            (json!(42), Some(42)),
+            (json!(-1), Some(-1)),
+            (json!(2.0), Some(2)),
+            (json!(" 43 "), Some(43)),
+            (json!("-7"), Some(-7)),
+            (json!(18_446_744_073_709_551_615_u64), Some(18_446_744_073_709_551_615)),
+            (json!(2.5), None),
+            (json!(1e300), None),
+            (json!("2.0"), None),
+            (json!("abc"), None),
+            (json!(""), None),
+            (json!(true), None),
+            (json!([1]), None),
+            (json!({}), None),
+        ] {
+            assert_eq!(Loose(value.clone()).integer(), integer, "{value}");
+        }
+    }
+
+    #[test]
+    fn null_is_as_good_as_nothing_and_what_is_wrong_is_named() {
+        #[derive(Debug, Deserialize)]
+        struct Input {
+            name: String,
+            #[serde(default)]
+            count: u8,
+        }
+        let read = |value: Value| match value {
+            Value::Object(arguments) => match read::<Input>(arguments) {
+                Ok(input) => format!("{} {}", input.name, input.count),
+                Err(Failure::Arguments(why) | Failure::Said(why)) => why,
+            },
+            other => panic!("{other} is no object"),
+        };
+        assert_eq!(read(json!({"name": "a", "count": null, "heartbeat": {}})), "a 0");
+        assert_eq!(read(json!({"name": null})), "missing field `name`");
+        let wrong = read(json!({"name": "a", "count": "x"}));
+        assert_eq!(wrong, "count: invalid type: string \"x\", expected u8");
+    }
+}
