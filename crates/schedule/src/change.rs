@@ -191,8 +191,8 @@ impl Decide<Update> for Timetable {
             // After a clock was put back, what was decided stays decided.
             let stays = |open: &&crate::Occurrence| is_kept(open, unopened);
             let kept = schedule.open.iter().filter(stays).map(|open| open.due_ms);
-            let decided = kept.chain(self.last_closed_ms(id)).max();
-            match spec.next_after(decided.map_or(now_ms, |decided| decided.max(now_ms))) {
+            let decided = kept.fold(schedule.over_ms, i64::max);
+            match spec.next_after(decided.max(now_ms)) {
                 None if schedule.open.len() == taken_back => {
                     return Err(Rejection::NeverDue { value: spec.value.to_string() });
                 }
@@ -299,13 +299,12 @@ impl Decide<RunNow> for Timetable {
             return Err(Rejection::TooManyOpen { id });
         }
         // Every occurrence has a due time of its own: it is what tells them apart.
-        let last = self.last_closed_ms(id);
         let will_be_due = |due_ms: i64| {
             let next_ms = schedule.next_ms.filter(|next_ms| *next_ms <= due_ms);
             next_ms.is_some() && schedule.spec.next_after(due_ms.saturating_sub(1)) == Some(due_ms)
         };
         let taken = |due_ms: i64| will_be_due(due_ms) || schedule.occurrence(due_ms).is_some();
-        let mut due = last.map_or(now_ms, |last| now_ms.max(last.saturating_add(1)));
+        let mut due = now_ms.max(schedule.over_ms.saturating_add(1));
         while taken(due) {
             due = due.saturating_add(1);
         }
@@ -328,13 +327,6 @@ impl Decide<Attend> for Timetable {
         // Whoever attends wants to be woken earlier.
         self.rebuild_index();
         None
-    }
-}
-
-impl Timetable {
-    /// The latest due time of `id` of which is known what became of it.
-    fn last_closed_ms(&self, id: ScheduleId) -> Option<i64> {
-        self.history(id).map(crate::Record::last_due_ms).max()
     }
 }
 
@@ -376,7 +368,8 @@ fn take_back(id: ScheduleId, schedule: &Schedule, now_ms: i64) -> (Vec<Event>, O
     for open in scheduled.into_iter().rev() {
         // After a clock was put back, what is over looks as if it were to come: only what comes last can come again.
         let is_last = schedule.spec.next_after(open.due_ms) == following;
-        if !(is_last && open.due_ms > now_ms && open.attempts <= 1) {
+        let is_untried = open.attempts == 0 || open.attempts == 1 && open.claimed_by.is_some();
+        if !(is_last && open.due_ms > now_ms && is_untried) {
             break;
         }
         early.push(open.due_ms);

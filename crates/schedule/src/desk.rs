@@ -85,7 +85,7 @@ pub(crate) enum News {
     /// There are new orders, for these times.
     Orders(Vec<(i64, OccurrenceId)>),
     /// A call is over.
-    Done { kind: &'static str, group: Arc<str>, deliveries: Vec<(OccurrenceId, u32)>, slow: bool },
+    Done { kind: &'static str, group: Arc<str>, slow: bool },
 }
 
 /// What is to be delivered and what is being delivered. What is withdrawn from it does not begin any more, so it is known
@@ -97,7 +97,8 @@ pub(crate) struct Orders(Arc<Mutex<Book>>);
 struct Book {
     /// Orders whose time has not come, or that wait for a place.
     pending: HashMap<OccurrenceId, Order>,
-    /// What is being delivered, and in which attempt.
+    /// What is being delivered, and in which attempt, until it is recorded what came of it: a node that reads its claims
+    /// anew after a fault would deliver it again.
     under_way: HashSet<(OccurrenceId, u32)>,
 }
 
@@ -133,6 +134,14 @@ impl Orders {
         self.lock().pending.retain(|occurrence, order| {
             occurrence.schedule.shard() != shard || kept.contains(&(*occurrence, order.attempt))
         });
+    }
+
+    /// It is recorded what came of `attempts`.
+    pub(crate) fn recorded(&self, attempts: &[(OccurrenceId, u32)]) {
+        let mut book = self.lock();
+        for attempt in attempts {
+            book.under_way.remove(attempt);
+        }
     }
 
     pub(crate) fn is_under_way(&self, occurrence: OccurrenceId, attempt: u32) -> bool {
@@ -236,12 +245,7 @@ impl Desk {
     fn hear(&mut self, news: News) {
         match news {
             News::Orders(times) => self.timers.extend(times.into_iter().map(Reverse)),
-            News::Done { kind, group, deliveries, slow } => {
-                let mut book = self.orders.lock();
-                for delivery in deliveries {
-                    book.under_way.remove(&delivery);
-                }
-                drop(book);
+            News::Done { kind, group, slow } => {
                 if let Some(desk) = self.kinds.get_mut(kind) {
                     desk.done(&group, slow);
                 }
@@ -268,6 +272,7 @@ impl Desk {
             }
             let error = format!("this server has no targets of kind '{}'", order.address.kind);
             let attempt = Attempt { occurrence, number: order.attempt, outcome: Outcome::refused(error) };
+            book.under_way.insert((occurrence, attempt.number));
             book.pending.remove(&occurrence);
             (self.reports)(occurrence.schedule.shard(), Report::Attempts(vec![attempt]));
         }
@@ -409,7 +414,7 @@ impl Call {
             (self.reports)(shard, Report::Attempts(attempts));
         }
         // The desk may be gone: then nobody counts places any more.
-        let _ = self.tell.send(News::Done { kind: self.kind, group: self.group, deliveries: attempts, slow });
+        let _ = self.tell.send(News::Done { kind: self.kind, group: self.group, slow });
     }
 }
 

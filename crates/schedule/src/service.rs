@@ -182,7 +182,7 @@ impl Schedules {
         let (tell, news) = mpsc::unbounded_channel();
         let (orders, reports) = (Orders::default(), OnceLock::new());
         inner.running.get_or_init(|| {
-            let reports = reports.get_or_init(|| self.reports()).clone();
+            let reports = reports.get_or_init(|| self.reports(&orders)).clone();
             Arc::new(Running { tell: tell.clone(), orders: orders.clone(), reports })
         });
         let Some(reports) = reports.into_inner() else { return };
@@ -542,7 +542,7 @@ impl Schedules {
     }
 
     /// A way to report attempts: one task per stream sends what has gathered while the last report was on its way.
-    fn reports(&self) -> Reports {
+    fn reports(&self, orders: &Orders) -> Reports {
         let ways: Vec<_> = Shard::all()
             .map(|shard| {
                 let (sender, receiver) = mpsc::unbounded_channel();
@@ -550,7 +550,7 @@ impl Schedules {
                 let (exchange, node) = (self.inner.exchange.clone(), self.inner.node.clone());
                 // Once deliveries are abandoned there is nothing more to report.
                 let no_more = self.inner.abandon.clone();
-                self.inner.tasks.spawn(report(exchange, node, shard, receiver, no_more));
+                self.inner.tasks.spawn(report(exchange, node, shard, receiver, orders.clone(), no_more));
                 sender
             })
             .collect();
@@ -659,6 +659,7 @@ async fn report(
     node: NodeId,
     shard: Shard,
     mut reports: mpsc::UnboundedReceiver<Report>,
+    orders: Orders,
     no_more: CancellationToken,
 ) {
     let mut gathered = Vec::new();
@@ -679,10 +680,12 @@ async fn report(
             }
         }
         // What came of attempts first: what is over is not given back.
+        let made: Vec<_> = attempts.iter().map(|attempt| (attempt.occurrence, attempt.number)).collect();
         let settle = Settle { node: node.clone(), attempts };
-        if !settle.attempts.is_empty() && send_report(&exchange, shard, settle).await.is_break() {
+        if !made.is_empty() && send_report(&exchange, shard, settle).await.is_break() {
             return;
         }
+        orders.recorded(&made);
         let give_back = Return { node: node.clone(), claims };
         if !give_back.claims.is_empty() && send_report(&exchange, shard, give_back).await.is_break() {
             return;

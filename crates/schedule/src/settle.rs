@@ -1,6 +1,6 @@
 //! What comes of deliveries.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -73,11 +73,13 @@ impl Decide<Return> for Timetable {
     const NAME: &'static str = "schedule_return";
 
     fn decide(&self, now: Timestamp, command: &Return) -> Result<Decision<Event, ()>, Rejection> {
-        let withdrawn = command.claims.iter().filter_map(|(occurrence, attempt)| {
-            let OccurrenceId { due_ms: due, schedule: id } = *occurrence;
+        // Whoever reads its claims anew after a fault gives back again what it gave back before.
+        let claims: BTreeSet<_> = command.claims.iter().copied().collect();
+        let withdrawn = claims.into_iter().filter_map(|(occurrence, attempt)| {
+            let OccurrenceId { due_ms: due, schedule: id } = occurrence;
             let schedule = self.get(id)?;
             let open = schedule.occurrence(due).filter(|open| schedule.is_called_off(open))?;
-            let claims = open.claimed_by.as_ref() == Some(&command.node) && open.attempts == *attempt;
+            let claims = open.claimed_by.as_ref() == Some(&command.node) && open.attempts == attempt;
             let why = SkipReason::Cancelled;
             claims.then_some(Event::Withdrawn { id, due, why, at: now.as_millisecond() })
         });

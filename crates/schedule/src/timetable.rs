@@ -61,9 +61,22 @@ pub struct Schedule {
     /// Its occurrences that are not over, by due time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<Occurrence>,
+    /// The latest due time of which it is decided what became of it, in milliseconds since 1970. Kept longer than the
+    /// history: after a clock was put back, it must not come again.
+    #[serde(rename = "over", default = "never", skip_serializing_if = "is_never")]
+    pub(crate) over_ms: i64,
     /// When it wants to be looked at: where the index has it.
     #[serde(skip)]
     pub(crate) wake_ms: i64,
+}
+
+const fn never() -> i64 {
+    i64::MIN
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+const fn is_never(at_ms: &i64) -> bool {
+    *at_ms == never()
 }
 
 /// Whether a schedule goes on.
@@ -253,6 +266,7 @@ impl Timetable {
         let mut closed = None;
         self.change(id, |schedule| {
             closed = schedule.close(due_ms);
+            schedule.over_ms = schedule.over_ms.max(due_ms);
             if attempted {
                 schedule.last_run_ms = Some(at_ms);
             }
@@ -350,6 +364,7 @@ impl Machine for Timetable {
                     last_run_ms: *last_run,
                     delivered: *delivered,
                     open: Vec::new(),
+                    over_ms: never(),
                     wake_ms: i64::MIN,
                 };
                 self.schedules.insert(*id, Box::new(schedule));
@@ -408,7 +423,10 @@ impl Machine for Timetable {
                 });
             }
             Event::Skipped { id, due, last, count, or_more, why, at, next } => {
-                self.change(*id, |schedule| schedule.next_ms = *next);
+                self.change(*id, |schedule| {
+                    schedule.next_ms = *next;
+                    schedule.over_ms = schedule.over_ms.max(*last);
+                });
                 let fate = Fate::Skipped { why: *why, last_ms: *last, count: *count, or_more: *or_more };
                 self.add_record(*id, Record { due_ms: *due, at_ms: *at, fate, attempts: 0 });
             }

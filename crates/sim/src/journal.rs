@@ -149,7 +149,9 @@ pub struct Store {
 
 /// Reads each entry as it is written, and says which rules it breaks.
 #[derive(Clone)]
-pub struct Reader(Arc<dyn Fn(&StreamId, &str) -> Vec<Broken> + Send + Sync>);
+pub struct Reader(Arc<Read>);
+
+type Read = dyn Fn(&StreamId, &str) -> Vec<Broken> + Send + Sync;
 
 impl Reader {
     /// Whoever reads like `read`.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use switchboard_exchange::{Clock as _, Record};
 use switchboard_journal::StreamId;
 use switchboard_schedule::{
-    Address, End, Event, Missed, NodeId, OccurrenceId, Overlap, ScheduleId, Settings, SkipReason, Spec,
+    Address, End, Event, Fate, Missed, NodeId, OccurrenceId, Overlap, ScheduleId, Settings, SkipReason, Spec,
     Status, Timetable, Timing, key,
 };
 use tokio::time::Instant;
@@ -126,6 +126,8 @@ pub struct Books {
     clocks: BTreeMap<NodeId, Arc<NodeClock>>,
     /// Every claim there ever was.
     claims: BTreeSet<(OccurrenceId, u32, NodeId)>,
+    /// Every attempt there ever was.
+    begun: BTreeSet<(OccurrenceId, u32, NodeId)>,
     /// Schedules whose end was acknowledged.
     over: BTreeSet<ScheduleId>,
     /// What the target took, by key.
@@ -157,6 +159,7 @@ impl Books {
             names: BTreeMap::new(),
             clocks: BTreeMap::new(),
             claims: BTreeSet::new(),
+            begun: BTreeSet::new(),
             over: BTreeSet::new(),
             accepted: BTreeMap::new(),
             under_way: BTreeMap::new(),
@@ -343,10 +346,14 @@ impl Books {
             Event::Unopened { id, due, next } => {
                 let page = self.page(*id)?;
                 let open = page.open.remove(due);
-                let taken_back = open.is_some_and(|open| !open.manual && open.attempts <= 1);
+                let is_untried =
+                    |open: &Open| open.attempts == 0 || open.attempts == 1 && open.claimed_by.is_some();
+                let taken_back = open.is_some_and(|open| !open.manual && is_untried(&open));
                 ensure(taken_back && *due > at, || format!("{due} of {id} can be taken back"))?;
                 ensure(next.is_some_and(|next| next <= *due), || format!("{due} of {id} comes again"))?;
                 page.next = *next;
+                // Claimed as if for the first time when it comes again.
+                self.begun.retain(|(begun, ..)| (begun.schedule, begun.due_ms) != (*id, *due));
                 Ok(())
             }
             Event::Skipped { id, due, last, count, or_more, why, at: _, next } => {
@@ -615,6 +622,7 @@ impl Books {
         check(*key(occurrence) == *key_given, "the key is that of the occurrence");
         let claim = (occurrence, attempt, node.clone());
         check(self.claims.contains(&claim), "nothing is delivered without a claim of the node that delivers");
+        check(self.begun.insert(claim), "an attempt is begun once");
         let clock = self.clocks.get(node);
         let page = self.pages.get(&id);
         let open = page.and_then(|page| page.open.get(&due));
@@ -728,6 +736,32 @@ impl Books {
             }
             if page.status == Status::Active && page.next.is_none() && page.open.is_empty() && !by_pass {
                 broken.push(format!("a schedule with nothing left to do is over: {id}"));
+            }
+        }
+        broken
+    }
+
+    /// Each of `records`, which a node keeps of `id`, is about something else, and as the journal has it.
+    pub fn history_is_right(&self, id: ScheduleId, records: &[switchboard_schedule::Record]) -> Vec<Broken> {
+        let Some(page) = self.pages.get(&id) else { return vec![format!("there is a schedule {id}")] };
+        let mut seen = BTreeSet::new();
+        let mut broken = Vec::new();
+        for record in records {
+            let due = record.due_ms;
+            let closed = page.closed.get(&due).map(|(closed, _)| *closed);
+            let same = match &record.fate {
+                Fate::Delivered { .. } => closed == Some(Closed::Delivered),
+                Fate::Dead { .. } => closed == Some(Closed::Dead),
+                Fate::Skipped { why: SkipReason::Cancelled, .. } => closed == Some(Closed::Withdrawn),
+                Fate::Skipped { last_ms, .. } => {
+                    page.skipped.contains_key(&due) && page.skipped.values().any(|last| last == last_ms)
+                }
+            };
+            if !same {
+                broken.push(format!("a record says what the journal says: {record:?} of {id}, {closed:?}"));
+            }
+            if !seen.insert(due) {
+                broken.push(format!("a due time has one record: {due} of {id}"));
             }
         }
         broken

@@ -444,9 +444,10 @@ impl World {
 
     /// Starts those that are dead; only one, if the others stay dead and none lives.
     fn restart_the_dead(self: &Arc<Self>, bury: bool) {
-        let lives = |slot: &usize| !self.node(*slot).dead.is_cancelled();
+        let lives = |slot: usize| !self.node(slot).dead.is_cancelled();
         for slot in 0..self.slots.len() {
-            if !lives(&slot) && !(bury && (0..self.slots.len()).any(|slot| lives(&slot))) {
+            let is_replaced = bury && (0..self.slots.len()).any(lives);
+            if !lives(slot) && !is_replaced {
                 self.restart(slot);
             }
         }
@@ -640,6 +641,8 @@ impl World {
         sleep(Duration::from_secs(jump + 100 + 60 + 40)).await;
         self.restart_the_dead(self.plan.bury);
         self.check();
+        // What was due while nobody ran is late already.
+        sleep(Duration::from_secs(30)).await;
         lock(&self.books).expect_punctuality(2_000);
         sleep(Duration::from_secs(30)).await;
         self.everything_is_done();
@@ -658,6 +661,25 @@ impl World {
         sleep(Duration::from_secs(40)).await;
         self.everything_is_done();
         self.audit_every_node().await;
+        self.history_is_that_of_the_journal(slot).await;
+    }
+
+    /// What a node says became of each due time is what the journal says, once.
+    async fn history_is_that_of_the_journal(&self, slot: usize) {
+        let node = self.node(slot);
+        let present = lock(&self.books).present();
+        for id in present {
+            match node.schedules.history(id, usize::MAX).await {
+                Ok(records) => {
+                    let broken = lock(&self.books).history_is_right(id, &records);
+                    for rule in broken {
+                        self.broken(rule);
+                    }
+                }
+                Err(error) => self.broken(format!("a healthy node says what became of {id}: {error}")),
+            }
+        }
+        self.check();
     }
 
     fn everything_is_done(&self) {
