@@ -21,7 +21,7 @@ use crate::schedules::clock::NodeClock;
 const STEPS: usize = 20_000;
 
 /// How many entries one stream may get within one second of virtual time.
-const ENTRIES_PER_SECOND: u32 = 400;
+const ENTRIES_PER_SECOND: u32 = 2_000;
 
 /// An occurrence that is not over.
 #[derive(Debug, Clone)]
