@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    call, completions, config as config_command, demo, doctor, events, key, mcp, serve, status, tools,
+    call, completions, config as config_command, demo, doctor, events, import, key, mcp, schedule, serve,
+    status, tools,
 };
 use crate::config::{GlobalFlags, Inputs, Resolved, environment, specs};
 use crate::{Exit, Failure};
@@ -44,6 +45,10 @@ enum Command {
     Doctor(doctor::Args),
     /// Make, list and end keys.
     Key(key::Args),
+    /// Make, list and steer schedules.
+    Schedule(schedule::Args),
+    /// Take over what a replaced system has kept.
+    Import(import::Args),
     /// Follow what happens.
     Events(events::Args),
     /// Write the completions for a shell to standard output.
@@ -91,6 +96,8 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Result<(), Failure> {
         Command::Demo(arguments) => demo::run(&context, &arguments),
         Command::Doctor(arguments) => doctor::run(&context, &arguments),
         Command::Key(arguments) => key::run(&context, arguments),
+        Command::Schedule(arguments) => schedule::run(&context, arguments),
+        Command::Import(arguments) => import::run(&context, arguments),
         Command::Events(arguments) => events::run(&context, arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Config(arguments) => config_command::run(&context, &arguments),

@@ -27,7 +27,7 @@ pub(crate) struct Config {
     #[schemars(extend("x-value" = "ADDRESS[=VIEW]"))]
     pub(crate) listen: Vec<Listen>,
     /// Also listen where the systems replaced are documented to be: 127.0.0.1:5000 for A2AMCP, 127.0.0.1:8000 for
-    /// PromptYoSelf.
+    /// PromptYoSelf, 127.0.0.1:4102 for agtOS's REST.
     pub(crate) compat: bool,
     /// The directory that holds everything: the journal, the keys, and how to reach the running server.
     /// One server uses it at a time. Default: `$XDG_DATA_HOME/switchboard`.

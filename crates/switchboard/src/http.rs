@@ -113,6 +113,17 @@ impl Http {
         Ok((status, value))
     }
 
+    /// Sends JSON, or nothing, and gives the JSON of an answer that is a success.
+    pub(crate) async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, Failure> {
+        let (status, answer) = self.json(method, path, body).await?;
+        if status.is_success() { Ok(answer) } else { Err(refusal(status, &answer)) }
+    }
+
     /// Reads an answer to its end.
     pub(crate) async fn read(&self, response: Response<Incoming>) -> Result<Bytes, HttpError> {
         let body = response.into_body().collect().await;

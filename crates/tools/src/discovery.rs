@@ -21,6 +21,7 @@ pub(crate) fn toolset() -> Toolset {
         instructions: "search_tools finds tools by what they do and shows their parameters; call_tool calls one.",
         server_name: "switchboard",
         server_version: env!("CARGO_PKG_VERSION"),
+        sessions: true,
     }
 }
 

@@ -21,6 +21,7 @@ pub fn echo() -> (Toolset, Vec<Tool>) {
         instructions: "",
         server_name: "switchboard",
         server_version: env!("CARGO_PKG_VERSION"),
+        sessions: true,
     };
     let schema = schema_of::<EchoInput>();
     let for_reading = schema.clone();

@@ -157,6 +157,9 @@ pub struct Toolset {
     pub server_name: &'static str,
     /// `serverInfo.version` where this toolset is served alone.
     pub server_version: &'static str,
+    /// Whether clients may have an MCP session where this toolset is served alone. Otherwise each request stands for itself,
+    /// and is answered as JSON unless the client reads nothing but events.
+    pub sessions: bool,
 }
 
 /// Which toolsets an endpoint shows: `all`, or names joined by `+`.

@@ -42,6 +42,7 @@ pub const CONFORMANCE: Toolset = Toolset {
     instructions: "",
     server_name: "switchboard-conformance",
     server_version: env!("CARGO_PKG_VERSION"),
+    sessions: true,
 };
 
 /// A red pixel.

@@ -58,6 +58,8 @@ pub(crate) struct Endpoint {
 pub(crate) struct Shown {
     pub(crate) view: View,
     pub(crate) info: ServerConfig,
+    /// Whether clients may have a session.
+    pub(crate) sessions: bool,
     /// Each with its toolset.
     pub(crate) tools: Vec<(&'static str, Tool)>,
     /// Published events as resources, if it shows the bus.
@@ -158,6 +160,7 @@ impl Mcp {
     fn make(&self, view: View) -> Arc<Endpoint> {
         let shown = Arc::new(Shown {
             info: info(&self.registry, &view),
+            sessions: self.registry.single(&view).is_none_or(|toolset| toolset.sessions),
             topics: view.shows(switchboard_tools::BUS).then(|| self.topics.clone()),
             tools: self
                 .registry

@@ -25,6 +25,8 @@ const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-versi
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
+const EVENTS: &[&str] = &["text/event-stream"];
+
 /// The newest protocol version with batches.
 const BATCHES_UNTIL: &str = "2025-03-26";
 
@@ -58,7 +60,7 @@ async fn named_view(State(door): State<Door>, Path(toolset): Path<String>, reque
 async fn answer(door: &Door, endpoint: &Arc<Endpoint>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     if head.method != Method::POST {
-        return session_only(door, endpoint, head).await;
+        return if endpoint.shown.sessions { session_only(door, endpoint, head).await } else { only_post() };
     }
     let limits = &door.app.options.limits;
     let body = match read_body(&head.headers, body, limits).await {
@@ -80,22 +82,28 @@ async fn answer(door: &Door, endpoint: &Arc<Endpoint>, request: Request) -> Resp
 
 /// Answers what only sessions have: following one, and ending it.
 async fn session_only(door: &Door, endpoint: &Endpoint, head: Parts) -> Response {
-    let Some(lifecycle) = lifecycle_of(door, &head.headers).await else {
-        let message =
-            "Method Not Allowed: send MCP requests by POST; GET and DELETE are for clients with a session";
-        let mut response = answer::error(StatusCode::METHOD_NOT_ALLOWED, answer::INVALID_REQUEST, message);
-        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
-        return response;
-    };
+    let Some(lifecycle) = lifecycle_of(door, &head.headers).await else { return only_post() };
     let request = http::Request::from_parts(head, Full::default());
     let response = endpoint.handle(lifecycle, request).await.map(Body::new);
     answer::worded(response, &Bytes::new(), true).await
 }
 
+/// The answer to a method that only sessions have, where there is none.
+fn only_post() -> Response {
+    let message =
+        "Method Not Allowed: send MCP requests by POST; GET and DELETE are for clients with a session";
+    let mut response = answer::error(StatusCode::METHOD_NOT_ALLOWED, answer::INVALID_REQUEST, message);
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+    response
+}
+
 async fn single(door: &Door, endpoint: &Endpoint, mut head: Parts, body: Bytes) -> Response {
-    let streams = accepts_events(&head.headers);
+    let sessions = endpoint.shown.sessions;
+    let streams =
+        accepts(&head.headers, EVENTS) && (sessions || !accepts(&head.headers, &["application/json", "*/*"]));
     let has_json = is_json(&head.headers);
     let lifecycle = match lifecycle_of(door, &head.headers).await {
+        _ if !sessions => Lifecycle::Alone,
         Some(lifecycle) => lifecycle,
         None if streams => begun(&head.headers, &body),
         None => Lifecycle::Alone,
@@ -199,15 +207,15 @@ async fn only_answer(body: Body, is_stream: bool) -> Option<Box<RawValue>> {
     serde_json::from_str(json).ok()
 }
 
-fn accepts_events(headers: &HeaderMap) -> bool {
+/// Whether a client says that it reads one of `kinds`.
+fn accepts(headers: &HeaderMap, kinds: &[&str]) -> bool {
     headers
         .get_all(header::ACCEPT)
         .iter()
         .filter_map(|accept| accept.to_str().ok())
         .flat_map(|accept| accept.split(','))
-        .any(|kind| {
-            kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
-        })
+        .filter_map(|accepted| accepted.split(';').next())
+        .any(|accepted| kinds.iter().any(|kind| accepted.trim().eq_ignore_ascii_case(kind)))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

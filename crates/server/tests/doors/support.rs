@@ -185,7 +185,14 @@ pub(crate) fn events(text: &str) -> Vec<Value> {
 }
 
 fn toolset(name: &'static str, server_name: &'static str, server_version: &'static str) -> Toolset {
-    Toolset { name, summary: "For tests.", instructions: "Test away.", server_name, server_version }
+    Toolset {
+        name,
+        summary: "For tests.",
+        instructions: "Test away.",
+        server_name,
+        server_version,
+        sessions: true,
+    }
 }
 
 fn tool<F, Fut>(toolset: &'static str, name: &'static str, call: F) -> Tool

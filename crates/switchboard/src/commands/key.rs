@@ -9,7 +9,7 @@ use switchboard_exchange::{Clock as _, CommandError, SystemClock};
 use crate::cli::{self, block_on, usage};
 use crate::config::{Config, Duration};
 use crate::failure::with_causes;
-use crate::http::{Http, escape, refusal};
+use crate::http::{Http, escape};
 use crate::output;
 use crate::running::{self, Running};
 use crate::system::System;
@@ -215,7 +215,7 @@ impl Keys {
                 if let Some(at) = expires_at {
                     wish["expires_at"] = json!(at);
                 }
-                let answer = ask(http, Method::POST, "/api/keys", Some(&wish)).await?;
+                let answer = http.ask(Method::POST, "/api/keys", Some(&wish)).await?;
                 let bearer = answer["bearer"].as_str().unwrap_or_default().to_owned();
                 Ok((understand(&answer["key"])?, bearer))
             }
@@ -226,7 +226,7 @@ impl Keys {
         match self {
             Self::Here(system) => system.access.list().await.map_err(refused),
             Self::Server(http) => {
-                let answer = ask(http, Method::GET, "/api/keys", None).await?;
+                let answer = http.ask(Method::GET, "/api/keys", None).await?;
                 understand(answer.get("keys").unwrap_or(&answer))
             }
         }
@@ -236,16 +236,11 @@ impl Keys {
         match self {
             Self::Here(system) => system.access.revoke(key).await.map_err(refused),
             Self::Server(http) => {
-                let answer = ask(http, Method::DELETE, &format!("/api/keys/{}", escape(key)), None).await?;
+                let answer = http.ask(Method::DELETE, &format!("/api/keys/{}", escape(key)), None).await?;
                 understand(answer.get("key").unwrap_or(&answer))
             }
         }
     }
-}
-
-async fn ask(http: &Http, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
-    let (status, answer) = http.json(method, path, body).await?;
-    if status.is_success() { Ok(answer) } else { Err(refusal(status, &answer)) }
 }
 
 fn understand<T: serde::de::DeserializeOwned>(answer: &Value) -> Result<T, Failure> {

@@ -20,7 +20,7 @@ use crate::system::System;
 use crate::{Exit, Failure, holder};
 
 /// The addresses that `--compat` adds, and the catalogues they show.
-const COMPAT: [(u16, &str); 2] = [(5000, "a2amcp"), (8000, "promptyoself")];
+const COMPAT: [(u16, &str); 3] = [(5000, "a2amcp"), (8000, "promptyoself"), (4102, "agtos")];
 
 /// Run the server until it is interrupted.
 ///

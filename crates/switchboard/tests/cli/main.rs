@@ -6,5 +6,6 @@ mod bridge;
 mod commands;
 mod configuration;
 mod keys;
+mod schedules;
 mod server;
 mod support;

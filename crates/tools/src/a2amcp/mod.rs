@@ -26,6 +26,7 @@ pub(crate) fn toolset() -> Toolset {
                        unregister_agent at the end.",
         server_name: "splitmind-coordination",
         server_version: "1.0.0",
+        sessions: true,
     }
 }
 

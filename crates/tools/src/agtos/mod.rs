@@ -23,6 +23,7 @@ pub(crate) fn toolset() -> Toolset {
         instructions: "",
         server_name: "agtos",
         server_version: "1.0.0",
+        sessions: false,
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) fn toolset() -> Toolset {
                        asking, subscribe to the resource bus://topic/{pattern}.",
         server_name: "switchboard",
         server_version: env!("CARGO_PKG_VERSION"),
+        sessions: true,
     }
 }
 

@@ -29,6 +29,7 @@ pub(crate) fn toolset() -> Toolset {
                        agent_unregister at the end.",
         server_name: "switchboard",
         server_version: env!("CARGO_PKG_VERSION"),
+        sessions: true,
     }
 }
 

@@ -41,6 +41,7 @@ pub(crate) fn toolset() -> Toolset {
                        first. schedule_get tells what became of due times. Times without an offset are local to time_zone.",
         server_name: "switchboard",
         server_version: env!("CARGO_PKG_VERSION"),
+        sessions: true,
     }
 }
 

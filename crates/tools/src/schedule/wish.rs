@@ -188,6 +188,10 @@ pub struct ImportWish {
     /// Completed after so many deliveries.
     #[serde(default)]
     pub max_repetitions: Option<u32>,
+    /// What becomes of due times while an earlier occurrence is open. Default: they wait.
+    #[serde(default)]
+    #[schemars(schema_with = "overlap_schema")]
+    pub overlap: Option<OverlapWish>,
     /// When it is due next; may be over.
     pub next: String,
     /// How often it was delivered.
@@ -469,7 +473,7 @@ impl ImportWish {
             timing,
             value: self.value.as_deref().unwrap_or(written).into(),
             missed: Missed::Once,
-            overlap: Overlap::Queue,
+            overlap: self.overlap.map_or(Overlap::Queue, Overlap::from),
             max_repetitions: self.max_repetitions.and_then(NonZeroU32::new),
             more: Some(Box::new(More { source: Some(self.source.as_str().into()), ..More::default() })),
         };
