@@ -5,18 +5,23 @@ test's own: check 17 (a reply after 90 s) in `crates/letta/tests/rest.rs`, check
 `crates/tools/tests/promptyoself.rs`.
 """
 
+import json
 import socket
+import sqlite3
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from datetime import timedelta
+from contextlib import ExitStack, closing
+from datetime import timedelta, timezone
+from types import SimpleNamespace
 
 import pytest
 
 from agents import until
 from fake_letta import FakeLetta, Reply
 from prompts import PASSED_THROUGH, Prompts, after, answer_in, error, now, scheduled, time_of
+from raw import Http
 from sdk import SDK_MAJOR, ProtocolError, connected
-from server import Server
+from server import Server, binary
 
 TOOLS = {
     "promptyoself_list": (set(), {"agent_id", "include_cancelled"}),
@@ -90,8 +95,8 @@ def client_of(portal, transport):
     """Connects clients, and takes them off again after the test."""
     with ExitStack() as opened:
 
-        def connect(server: Server, **how) -> Prompts:
-            connection = portal.wrap_async_context_manager(connected(server, transport, **how))
+        def connect(server: Server, over: str = transport, **how) -> Prompts:
+            connection = portal.wrap_async_context_manager(connected(server, over, **how))
             return Prompts(portal, opened.enter_context(connection))
 
         yield connect
@@ -712,3 +717,93 @@ def test_check_25_a_delivery_under_way_ends_and_is_the_last(prompts, letta):
     assert (shown["active"], shown["repetition_count"]) == (False, 1)
     assert prompts.call("cancel", schedule_id=made) == error(f"Schedule {made} not found or already cancelled")
     assert prompts.call("execute")["executed"] == []
+
+
+PROMPTYOSELF_TABLE = """
+CREATE TABLE schedules (
+    id INTEGER NOT NULL PRIMARY KEY, agent_id VARCHAR NOT NULL, prompt_text TEXT NOT NULL,
+    schedule_type VARCHAR NOT NULL, schedule_value VARCHAR NOT NULL, next_run DATETIME NOT NULL, active BOOLEAN,
+    created_at DATETIME, last_run DATETIME, max_repetitions INTEGER, repetition_count INTEGER
+)
+"""
+
+
+def test_prompts_of_a_running_promptyoself_are_imported_once(start, client_of, letta, tmp_path):
+    server = start()
+    prompts = client_of(server)
+    file = tmp_path / "promptyoself.db"
+    past = (now() - timedelta(minutes=25)).replace(microsecond=0, tzinfo=None)
+    made = "2025-01-01 09:00:00.000001"
+    rows = [
+        (1, "a1", "Late", "interval", "10m", f"{past}.000000", 1, made, f"{past}.5", 5, 2),
+        (2, "a1", "Far", "once", FAR, "2099-01-01 10:00:00.000000", 1, made, None, None, 0),
+        (3, "a1", "Over", "once", "2025-01-01T10:00:00Z", "2025-01-01 10:00:00.000000", 0, made, None, None, 1),
+        (4, "a1", "Wrong", "cron", "61 * * * *", "2099-01-01 10:00:00.000000", 1, made, None, None, 0),
+    ]
+    with closing(sqlite3.connect(file, isolation_level=None)) as promptyoself:
+        promptyoself.execute("PRAGMA journal_mode = WAL")
+        promptyoself.execute(PROMPTYOSELF_TABLE)
+        promptyoself.executemany("INSERT INTO schedules VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+        def imported(*flags: str, code: int) -> dict:
+            command = [binary(), "import", "promptyoself", file, "--json", "--data-dir", server.data_dir, *flags]
+            run = subprocess.run(command, capture_output=True, text=True, timeout=20)
+            assert run.returncode == code, run
+            answer = json.loads(run.stdout)
+            assert answer["inactive"] == 1
+            return {schedule["row"]: schedule["outcome"] for schedule in answer["schedules"]}
+
+        assert imported(code=0) == {1: "new", 2: "new", 4: "refused"}
+        assert prompts.listed(include_cancelled=True) == []
+        assert imported("--apply", code=1) == {1: "imported", 2: "imported", 4: "refused"}
+        assert imported("--apply", code=1) == {1: "imported_before", 2: "imported_before", 4: "refused"}
+        assert promptyoself.execute("SELECT count(*) FROM schedules").fetchone() == (4,)
+
+    late, far = prompts.listed()
+    assert late["next_run"] == f"{past.isoformat()}+00:00" and far["next_run"] == "2099-01-01T10:00:00+00:00"
+    assert (late["schedule_type"], late["schedule_value"], late["prompt_text"]) == ("interval", "10m", "Late")
+    assert (late["repetition_count"], late["max_repetitions"]) == (2, 5)
+    assert late["last_run"] == f"{past.isoformat()}+00:00"
+    assert (far["schedule_type"], far["schedule_value"], far["repetition_count"]) == ("once", FAR, 0)
+    [entry] = prompts.call("execute")["executed"]
+    assert (entry["id"], entry["repetition_count"]) == (late["id"], 3)
+    grid = time_of(entry["next_run"]) - past.replace(tzinfo=timezone.utc)
+    assert grid == timedelta(minutes=30)
+    assert letta.prompts() == [("a1", "Late")]
+
+
+def test_import_wants_a_server_and_a_database(start, tmp_path):
+    server = start()
+    server.stop()
+    file = tmp_path / "promptyoself.db"
+
+    def said(code: int) -> str:
+        command = [binary(), "import", "promptyoself", file, "--data-dir", server.data_dir]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=20)
+        assert run.returncode == code, run
+        return run.stderr
+
+    assert f"there is no file '{file}'" in said(1)
+    with closing(sqlite3.connect(file)) as promptyoself:
+        promptyoself.execute(PROMPTYOSELF_TABLE)
+    assert "no server runs on the data directory" in said(4)
+
+
+@pytest.mark.http_only
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/promptyoself"])
+def test_bare_scripts_are_served_without_a_session(start, path):
+    http = Http(start())
+    assert http.call("promptyoself_agents", path)["count"] == 1
+    http.close()
+
+
+@pytest.mark.http_only
+def test_compat_listens_where_promptyoself_did(start, client_of):
+    for port in (5000, 8000, 4102):
+        with socket.socket() as free:
+            if free.connect_ex(("127.0.0.1", port)) == 0:
+                pytest.skip(f"port {port} of this machine is in use")
+    start(SWITCHBOARD_COMPAT="1")
+    for transport in ("http", "sse"):
+        there = SimpleNamespace(url=lambda path: f"http://127.0.0.1:8000{path}")
+        assert client_of(there, over=transport).call("health")["status"] == "healthy"

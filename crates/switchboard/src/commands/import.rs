@@ -149,10 +149,7 @@ async fn send(
     }
     let (places, wishes): (Vec<_>, Vec<_>) = wishes.into_iter().unzip();
     let body = json!({"schedules": wishes, "apply": apply});
-    let (status, answer) = http.json(Method::POST, "/api/schedules/import", Some(&body)).await?;
-    if !status.is_success() {
-        return Err(crate::http::refusal(status, &answer));
-    }
+    let answer = http.ask(Method::POST, "/api/schedules/import", Some(&body)).await?;
     let answer = Answer::deserialize(&answer).ok().filter(|answer| answer.schedules.len() == places.len());
     let answer = answer.ok_or_else(|| {
         Failure::failed("the server's answer cannot be understood")

@@ -89,9 +89,9 @@ fn open(file: &Path) -> rusqlite::Result<Connection> {
         // has the database open, nothing is missing in the file itself.
         let mut log = file.as_os_str().to_owned();
         log.push("-wal");
-        let is_whole = !Path::new(&log).exists();
+        let is_whole = std::fs::metadata(&log).map_or(true, |log| log.len() == 0);
         match (error.sqlite_error_code(), file.canonicalize()) {
-            (Some(ErrorCode::CannotOpen), Ok(path)) if is_whole => {
+            (Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly), Ok(path)) if is_whole => {
                 let path = path.to_string_lossy().split('/').map(escape).collect::<Vec<_>>().join("/");
                 connect(Path::new(&format!("file:{path}?immutable=1")), OpenFlags::SQLITE_OPEN_URI)
             }
@@ -304,7 +304,8 @@ mod tests {
             format!("{table}: {inactive} inactive, {without_agent} without agent, {older} older\n");
         for row in rows {
             let wish = row.wish.map_or_else(|why| why, |wish| wish.to_string());
-            seen += &format!("{} {} {} {}: {wish}\n", row.id, row.agent, row.kind, row.next);
+            let line = format!("{} {} {} {}: {wish}\n", row.id, row.agent, row.kind, row.next);
+            seen.push_str(&line);
         }
         expected.assert_eq(&seen);
     }
