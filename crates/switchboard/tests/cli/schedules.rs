@@ -77,7 +77,18 @@ fn what_is_run_by_hand_says_what_came_of_it() {
     let _server = home.serve("");
     let id = create(&home, &["topic:x", "--every", "1h"])["id"].to_string();
     assert!(run(&home, &["schedule", "run-now", &id]).ok().stdout.contains("delivered"));
-    let bad = create(&home, &["tool:no_such_tool", "--every", "1h", "--retry-attempts", "1"]);
+    let bad = create(
+        &home,
+        &[
+            "tool:todo_list",
+            "--message",
+            r#"{"project":"p","session":"nobody"}"#,
+            "--every",
+            "1h",
+            "--retry-attempts",
+            "1",
+        ],
+    );
     let bad = bad["id"].to_string();
     run(&home, &["schedule", "run-now", &bad]).fails(1, "is dead");
     let dead = run(&home, &["schedule", "occurrences", "--fate", "dead", "--json"]).ok().json();
@@ -87,7 +98,7 @@ fn what_is_run_by_hand_says_what_came_of_it() {
 #[test]
 fn a_mistake_is_answered_with_what_would_be_right() {
     let home = Home::new();
-    run(&home, &["schedule", "list"]).fails(5, "no server runs");
+    run(&home, &["schedule", "list"]).fails(4, "no server runs");
     let _server = home.serve("");
     run(&home, &["schedule", "create", "build.done", "--every", "5m"]).fails(2, "topic:NAME");
     run(&home, &["schedule", "create", "topic:x"]).fails(1, "exactly one of at");
