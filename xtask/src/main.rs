@@ -73,7 +73,7 @@ const COMMANDS: &[Subcommand] = &[
     },
     Subcommand {
         name: "kill",
-        usage: "kill [--rounds N] [--seed N]",
+        usage: "kill [--schedules] [--rounds N] [--seed N]",
         about: "kill -9 a release build under load, again and again; nothing acknowledged may be lost",
         run: torture::kill,
     },

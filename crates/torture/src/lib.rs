@@ -1,7 +1,7 @@
 //! The real server under real clients, each with a connection of its own.
 //!
 //! [`kill`] ends it with `kill -9` under load, starts it again on the same data and compares what it says with what it
-//! had acknowledged. [`race`] lets clients want one lock at the same instant and counts the winners.
+//! had acknowledged. [`kill_schedules`] does the same while wake-up calls are due. [`race`] lets clients want one lock at the same instant and counts the winners.
 //!
 //! A process that is killed loses what it holds in memory, not what it wrote: the kernel keeps that. What survives a
 //! power cut is up to the journal's syncs, which are tested beside it.
@@ -23,6 +23,12 @@ mod team;
 mod inspect;
 
 pub mod kill;
+
+mod receiver;
+
+mod planner;
+
+pub mod kill_schedules;
 
 pub mod race;
 

@@ -37,8 +37,13 @@ pub struct Server {
 impl Server {
     /// Starts the server over `data` and waits until it answers a call that needs its journal.
     pub fn start(binary: &Path, data: &Path) -> Outcome<Self> {
+        Self::start_with(binary, data, &[])
+    }
+
+    /// The same, with further `options` of the command line.
+    pub fn start_with(binary: &Path, data: &Path, options: &[&str]) -> Outcome<Self> {
         let began = Instant::now();
-        let child = spawn(binary, data)?;
+        let child = spawn(binary, data, options)?;
         // From here on whatever fails ends the process.
         let mut server = Self { child, address: ([127, 0, 0, 1], 0).into(), answered_in: Duration::ZERO };
         server.address = server.wait_for_address(data, began)?;
@@ -50,7 +55,7 @@ impl Server {
 
     /// Starts the server over `data` and kills it `after` so long, however far it is.
     pub fn start_and_kill(binary: &Path, data: &Path, after: Duration) -> Outcome {
-        let mut child = spawn(binary, data)?;
+        let mut child = spawn(binary, data, &[])?;
         std::thread::sleep(after);
         end(&mut child);
         Ok(())
@@ -105,7 +110,7 @@ fn log_of(data: &Path) -> PathBuf {
     data.join("torture.log")
 }
 
-fn spawn(binary: &Path, data: &Path) -> Outcome<Child> {
+fn spawn(binary: &Path, data: &Path, options: &[&str]) -> Outcome<Child> {
     let log = File::options()
         .create(true)
         .append(true)
@@ -120,6 +125,7 @@ fn spawn(binary: &Path, data: &Path) -> Outcome<Child> {
     command
         .args(["serve", "--listen", "127.0.0.1:0=all", "--data-dir"])
         .arg(data)
+        .args(options)
         // Options of whoever runs this are not the subject.
         .env("XDG_CONFIG_HOME", data)
         .env("SWITCHBOARD_LOG_LEVEL", "warn")

@@ -67,18 +67,18 @@ class Tasks:
         assert made.keys() == TASK_KEYS, made
         return made
 
-    def list(self, **arguments) -> list[dict]:
+    def listed(self, **arguments) -> list[dict]:
         text, is_error = self.text("list", **arguments)
         assert not is_error, text
         return json.loads(text)
 
     def the(self, made: dict) -> dict:
-        [task] = [task for task in self.list() if task["id"] == made["taskId"]]
+        [task] = [task for task in self.listed() if task["id"] == made["taskId"]]
         return task
 
     def events(self, topic: str) -> list[dict]:
         """What was published on a topic."""
-        answer = rest(self.server, "POST", "/api/tools/bus.read", {"topics": [topic], "after": 0, "limit": 1000})
+        answer = rest(self.server, "POST", "/api/tools/bus.read", {"topic": topic, "after": 0, "limit": 1000})
         return [event["data"] for event in answer["structured"]["events"]]
 
 
@@ -109,6 +109,8 @@ def test_check_01_stateless_and_without_initialize(start):
     assert {"schedule.create", "schedule.list", "schedule.cancel"} <= names
     events = http.rpc("tools/list", Accept="text/event-stream")
     assert events.headers["content-type"].startswith("text/event-stream"), events.headers
+    [data] = [line for line in events.body.decode().splitlines() if line.startswith("data:")]
+    assert names == {tool["name"] for tool in json.loads(data.removeprefix("data:"))["result"]["tools"]}
     for method in ("GET", "DELETE"):
         assert http.request(method, "/mcp").status == 405
     unknown = http.rpc("tools/call", {"name": "nope", "arguments": {}}).json
@@ -163,7 +165,7 @@ def test_check_11_what_is_refused(tasks):
         assert tasks.refused("create", **arguments).startswith(bad.format(field)), arguments
     assert tasks.refused("list", status="sleepy").startswith("Error: Invalid arguments for tool schedule.list: status: ")
     assert tasks.refused("cancel", taskId="").startswith("Error: Invalid arguments for tool schedule.cancel: taskId: ")
-    assert tasks.list() == []
+    assert tasks.listed() == []
 
 
 def test_check_12_an_interval_until_it_is_cancelled(tasks):
@@ -173,7 +175,7 @@ def test_check_12_an_interval_until_it_is_cancelled(tasks):
     task = until(lambda: (task := tasks.the(made))["runCount"] >= 5 and task, 5.0, "five runs")
     assert task["status"] == "active" and task["nextRunAt"] > task["lastRunAt"]
     assert tasks.text("cancel", taskId=made["taskId"]) == (f"Task {made['taskId']} cancelled successfully", False)
-    [cancelled] = tasks.list(status="cancelled")
+    [cancelled] = tasks.listed(status="cancelled")
     assert cancelled["id"] == made["taskId"]
     assert tasks.text("cancel", taskId=made["taskId"]) == (f"Task {made['taskId']} cancelled successfully", False)
     assert tasks.refused("cancel", taskId="task-none") == "Error: Task not found"
@@ -217,14 +219,14 @@ def test_check_13_a_kill_makes_up_for_once_and_for_nothing_else(start, portal):
         # At most what was under way when it was killed, and what has come since.
         since = [at for at in fired if at >= down_until]
         assert len(since) <= 2 + (time.time() * 1000 - down_until) / 250, fired
-        assert [task["id"] for task in tasks.list()] == [ran["taskId"], once["taskId"]]
+        assert [task["id"] for task in tasks.listed()] == [ran["taskId"], once["taskId"]]
 
 
 def test_check_14_rest_and_mcp_show_the_same_tasks(tasks):
     wish = {"name": "By REST", "scheduleType": "cron", "expression": "0 9 * * *", "eventTopic": "rest"}
     by_rest = rest(tasks.server, "POST", "/api/scheduler/tasks", wish)["task"]
     by_mcp = tasks.create(name="By MCP", scheduleType="interval", intervalMs=60_000, eventTopic="mcp")
-    listed = {task["id"]: task for task in tasks.list()}
+    listed = {task["id"]: task for task in tasks.listed()}
     assert listed.keys() == {by_rest["id"], by_mcp["taskId"]}
     assert listed[by_rest["id"]]["nextRunAt"] == by_rest["nextRunAt"]
     shown = {task["id"]: task for task in rest(tasks.server, "GET", "/api/scheduler/tasks")["tasks"]}

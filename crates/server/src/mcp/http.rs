@@ -8,6 +8,7 @@ use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 use axum::{Json, Router};
+use futures::StreamExt as _;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use http_body_util::Full;
@@ -26,6 +27,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
 const EVENTS: &[&str] = &["text/event-stream"];
+const JSON: &[&str] = &["application/json", "application/*", "*/*"];
 
 /// The newest protocol version with batches.
 const BATCHES_UNTIL: &str = "2025-03-26";
@@ -99,8 +101,9 @@ fn only_post() -> Response {
 
 async fn single(door: &Door, endpoint: &Endpoint, mut head: Parts, body: Bytes) -> Response {
     let sessions = endpoint.shown.sessions;
-    let streams =
-        accepts(&head.headers, EVENTS) && (sessions || !accepts(&head.headers, &["application/json", "*/*"]));
+    let reads_events = accepts(&head.headers, EVENTS);
+    let reads_only_events = reads_events && !accepts(&head.headers, JSON);
+    let streams = if sessions { reads_events } else { reads_only_events };
     let has_json = is_json(&head.headers);
     let lifecycle = match lifecycle_of(door, &head.headers).await {
         _ if !sessions => Lifecycle::Alone,
@@ -125,7 +128,11 @@ async fn single(door: &Door, endpoint: &Endpoint, mut head: Parts, body: Bytes) 
     let request = http::Request::from_parts(head, Full::new(body.clone()));
     let response = endpoint.handle(lifecycle, request).await;
     let response = answer::worded(response.map(Body::new), &body, has_json).await;
-    if streams || !is_stream(&response) { response } else { unstreamed(response).await }
+    match is_stream(&response) {
+        true if !streams => unstreamed(response).await,
+        false if reads_only_events && response.status() == StatusCode::OK => streamed(response),
+        _ => response,
+    }
 }
 
 /// The answer in a stream that the client cannot read, as JSON.
@@ -136,6 +143,17 @@ async fn unstreamed(response: Response) -> Response {
         Some(answer) => (head, Json(answer)).into_response(),
         None => Response::from_parts(head, Body::empty()),
     }
+}
+
+/// The answer in JSON that the client cannot read, as the one event of a stream.
+fn streamed(response: Response) -> Response {
+    let (mut head, body) = response.into_parts();
+    head.headers.remove(header::CONTENT_LENGTH);
+    head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    let before = Body::from("event: message\ndata: ").into_data_stream();
+    let after = Body::from("\n\n").into_data_stream();
+    let event = before.chain(body.into_data_stream()).chain(after);
+    Response::from_parts(head, Body::from_stream(event))
 }
 
 fn is_stream(response: &Response) -> bool {
