@@ -152,7 +152,7 @@ fn one_round(
 
     while random.random_ratio(1, 6) {
         let life = Duration::from_micros(random.random_range(0..80_000));
-        Server::start_and_kill(&options.binary, data, life)?;
+        Server::start_and_kill(&options.binary, data, &[], life)?;
         report.killed_while_starting += 1;
     }
     (options.meddle)(data);

@@ -3,13 +3,17 @@
 //! Checked: every schedule that was acknowledged is there, every due time of it reached the receiver, under one key however
 //! often it was tried, and the history has one record of it. A cancellation that was acknowledged holds.
 
+use std::collections::HashSet;
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
+use serde_json::{Value, json};
 
+use crate::client::Client;
 use crate::kill::Options;
 use crate::planner::Planner;
 use crate::receiver::{Received, Receiver};
@@ -63,8 +67,8 @@ impl fmt::Display for Report {
         writeln!(f, "calls acknowledged          {}, every one of them kept", self.acknowledged)?;
         writeln!(
             f,
-            "calls under way when killed {}, each repeated without a second effect",
-            self.unanswered
+            "calls under way when killed {}, {} of them repeated, none with a second effect",
+            self.unanswered, self.repeated
         )?;
         writeln!(f, "due times                   {}, each with one record, all delivered", self.due)?;
         writeln!(f, "cancelled in time           {}, none of them delivered", self.cancelled)?;
@@ -99,7 +103,8 @@ pub fn run_in(data: &Path, options: &Options, mut progress: impl FnMut(u32)) -> 
     let mut all_rounds = || -> Outcome {
         let receiver = Receiver::start()?;
         let host = receiver.address.to_string();
-        let start = || Server::start_with(&options.binary, data, &["--webhook-host", &host]);
+        let allowed = ["--webhook-host", host.as_str()];
+        let start = || Server::start_with(&options.binary, data, &allowed);
         let mut planners: Vec<_> =
             (0..PLANNERS).map(|index| Planner::new(format!("planner{index}"))).collect();
         let mut server = start()?;
@@ -109,7 +114,7 @@ pub fn run_in(data: &Path, options: &Options, mut progress: impl FnMut(u32)) -> 
             report.unanswered += planners.iter().filter(|planner| planner.is_pending()).count();
             while random.random_ratio(1, 6) {
                 let life = Duration::from_micros(random.random_range(0..80_000));
-                Server::start_and_kill(&options.binary, data, life)?;
+                Server::start_and_kill(&options.binary, data, &allowed, life)?;
                 report.killed_while_starting += 1;
             }
             (options.meddle)(data);
@@ -125,6 +130,7 @@ pub fn run_in(data: &Path, options: &Options, mut progress: impl FnMut(u32)) -> 
         for planner in &mut planners {
             planner.settle(server.address, &receiver)?;
         }
+        nothing_was_made_twice(server.address)?;
         let sum = |count: fn(&Planner) -> u64| planners.iter().map(count).sum();
         report.acknowledged = sum(|planner| planner.acknowledged);
         report.due = sum(|planner| planner.due);
@@ -136,6 +142,29 @@ pub fn run_in(data: &Path, options: &Options, mut progress: impl FnMut(u32)) -> 
     let round = report.rounds + 1;
     done.map(|()| report)
         .map_err(|why| Torment::broken(format!("{why}\nin round {round} with seed {}", options.seed)))
+}
+
+/// Every call that makes a schedule gives it a name of its own.
+fn nothing_was_made_twice(server: SocketAddr) -> Outcome {
+    let mut client = Client::connect(server)?;
+    let mut names = HashSet::new();
+    let mut after = Value::Null;
+    loop {
+        let mut arguments = json!({"status": "all", "limit": 1_000});
+        if !after.is_null() {
+            arguments["after"] = after;
+        }
+        let page = client.call("schedule_list", &arguments, None)?.value;
+        for schedule in page["schedules"].as_array().into_iter().flatten() {
+            if !names.insert(schedule["name"].to_string()) {
+                return Err(Torment::broken(format!("a schedule was made twice: {schedule}")));
+            }
+        }
+        after = page["next"].clone();
+        if after.is_null() {
+            return Ok(());
+        }
+    }
 }
 
 fn work_and_kill(

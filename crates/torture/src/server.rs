@@ -53,9 +53,9 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts the server over `data` and kills it `after` so long, however far it is.
-    pub fn start_and_kill(binary: &Path, data: &Path, after: Duration) -> Outcome {
-        let mut child = spawn(binary, data, &[])?;
+    /// Starts the server over `data` with `options` and kills it `after` so long, however far it is.
+    pub fn start_and_kill(binary: &Path, data: &Path, options: &[&str], after: Duration) -> Outcome {
+        let mut child = spawn(binary, data, options)?;
         std::thread::sleep(after);
         end(&mut child);
         Ok(())
