@@ -20,6 +20,7 @@ use futures::StreamExt as _;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Method, Response, StatusCode};
 use hyper::body::{Bytes, Incoming};
+use switchboard_tools::Variables;
 use tokio::task::AbortHandle;
 use tokio_util::task::TaskTracker;
 
@@ -45,6 +46,9 @@ const REPETITIONS: usize = 3;
 /// The header in which the bridge says which of all bridges it is.
 const BRIDGE: HeaderName = HeaderName::from_static("x-switchboard-bridge");
 
+/// The header in which the bridge tells a variable of its process, as `NAME=value`.
+const VARIABLE: HeaderName = HeaderName::from_static("x-switchboard-variable");
+
 /// Where the server is.
 #[derive(Debug)]
 pub(crate) enum Upstream {
@@ -59,14 +63,14 @@ pub(crate) enum Upstream {
     },
 }
 
-/// Carries messages until standard input ends.
-pub(crate) async fn run(upstream: Upstream, view: &str) -> Result<(), Failure> {
+/// Carries messages until standard input ends, and `variables` with each of them.
+pub(crate) async fn run(upstream: Upstream, view: &str, variables: &Variables) -> Result<(), Failure> {
     let mut input = Input::start();
     let session = Session::connect(upstream, view).await?;
     let bridge = Bridge {
         inner: Arc::new(Inner {
             session,
-            name: HeaderValue::try_from(switchboard_access::new_token()).ok(),
+            identity: identity(variables),
             output: Output::start(),
             pending: Mutex::default(),
             tasks: TaskTracker::new(),
@@ -97,8 +101,8 @@ struct Bridge {
 #[derive(Debug)]
 struct Inner {
     session: Session,
-    /// By what the server tells this bridge from others, also where there is no session.
-    name: Option<HeaderValue>,
+    /// By what the server tells this bridge from others, also where there is no session, and what it tells of its process.
+    identity: Vec<(HeaderName, HeaderValue)>,
     output: Output,
     /// Requests that have no answer yet, by their id as it is written.
     pending: Mutex<HashMap<String, Pending>>,
@@ -240,7 +244,7 @@ impl Bridge {
         if in_session {
             headers.extend(connection.headers());
         }
-        headers.extend(self.inner.name.clone().map(|name| (BRIDGE, name)));
+        headers.extend(self.inner.identity.iter().cloned());
         if let Some(key) = key.and_then(|key| HeaderValue::from_str(key).ok()) {
             headers.push((HeaderName::from_static("idempotency-key"), key));
         }
@@ -334,6 +338,17 @@ impl Bridge {
         // Every critical section leaves the map whole.
         self.inner.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A name that no other bridge has, and `variables`.
+fn identity(variables: &Variables) -> Vec<(HeaderName, HeaderValue)> {
+    let name = HeaderValue::try_from(switchboard_access::new_token()).ok().map(|name| (BRIDGE, name));
+    let variables = variables.iter().filter_map(|(name, value)| {
+        // Of what a header cannot hold no agent's id is made.
+        let variable = HeaderValue::try_from(format!("{name}={value}").into_bytes()).ok()?;
+        Some((VARIABLE, variable))
+    });
+    name.into_iter().chain(variables).collect()
 }
 
 fn is_event_stream(response: &Response<Incoming>) -> bool {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use layers::{Inputs, Resolved, config_file, environment};
+pub(crate) use layers::{Inputs, Resolved, Source, config_file, environment};
 pub(crate) use spec::{Flags, GlobalFlags, Kind, OptionSpec, ServerFlags, specs};
 pub(crate) use values::{ByteSize, Duration, HttpUrl, JournalUrl, Listen, LogFilter, LogFormat, ZoneName};
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use switchboard_tools::{DefaultAgents, Executor, PromptYoSelfOptions};
+use switchboard_tools::{DefaultAgents, Executor, PromptYoSelfOptions, Variables};
 
-use crate::config::{Config, JournalUrl};
+use crate::config::{Config, JournalUrl, Resolved, Source};
 
 /// The pace at which failed prompts are tried again if what is configured is no span of time.
 const PACE: Duration = Duration::from_mins(1);
@@ -29,6 +29,21 @@ pub(crate) fn letta_options(config: &Config) -> switchboard_letta::Options {
         project: config.letta_project.clone(),
         ..switchboard_letta::Options::default()
     }
+}
+
+/// What this process alone says about whose prompts they are. What the file says is not among it: the server knows that, and
+/// where it is told something else by its own variables, these count for it.
+pub(crate) fn variables(options: &Resolved) -> Variables {
+    let mut variables = Variables::default();
+    for (spec, value, source) in options.settings() {
+        let (Source::Environment(_) | Source::Flag(_), Some(value)) = (source, value.as_str()) else {
+            continue;
+        };
+        for name in &spec.also {
+            variables.set(name, value);
+        }
+    }
+    variables
 }
 
 /// What the tools are made with.

@@ -51,6 +51,40 @@ pub struct Origin {
     pub agent: Option<Arc<str>>,
     /// The session that the call is part of; none if each call stands alone.
     pub session: Option<Session>,
+    /// Variables of the client's own process, for a client that has a process of its own.
+    pub variables: Variables,
+}
+
+/// Variables of a client's own process, of those that name an agent. None is empty, or has white space around it.
+#[derive(Debug, Clone, Default)]
+pub struct Variables(Vec<(&'static str, Arc<str>)>);
+
+impl Variables {
+    /// Which variables name an agent, in the order in which they are asked.
+    pub const NAMES: [&str; 3] =
+        ["PROMPTYOSELF_DEFAULT_AGENT_ID", "LETTA_AGENT_ID", "LETTA_DEFAULT_AGENT_ID"];
+
+    /// How long a value is at most, in bytes. A longer one counts as not set.
+    pub const MAX_VALUE: usize = 256;
+
+    /// Takes in that `name` is set to `value`, if that tells anything. The first value of a name counts.
+    pub fn set(&mut self, name: &str, value: &str) {
+        let value = value.trim();
+        let Some(name) = Self::NAMES.into_iter().find(|known| *known == name) else { return };
+        if !value.is_empty() && value.len() <= Self::MAX_VALUE && self.get(name).is_none() {
+            self.0.push((name, value.into()));
+        }
+    }
+
+    /// What `name` is set to.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(set, _)| *set == name).map(|(_, value)| &**value)
+    }
+
+    /// The variables that are set, as they came.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0.iter().map(|(name, value)| (*name, &**value))
+    }
 }
 
 /// A session of a client: several calls over one connection, or under one id.

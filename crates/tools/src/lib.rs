@@ -3,7 +3,7 @@
 //! A tool is defined once and is callable from MCP, from REST and from the command line. Nothing here knows a transport.
 
 mod context;
-pub use context::{Context, Origin, Progress, Session};
+pub use context::{Context, Origin, Progress, Session, Variables};
 
 mod registry;
 pub use registry::{
@@ -28,7 +28,9 @@ pub mod agtos;
 pub mod schedule;
 
 mod promptyoself;
-pub use promptyoself::{DefaultAgents, Executor, Options as PromptYoSelfOptions, PromptYoSelf};
+pub use promptyoself::{
+    DefaultAgents, Executor, NAME as PROMPTYOSELF, Options as PromptYoSelfOptions, PromptYoSelf,
+};
 
 mod a2amcp;
 mod coordination;

@@ -16,7 +16,10 @@ use switchboard_journal::MemoryJournal;
 use switchboard_schedule::{
     Delivery, Manners, Message, NodeId, Outcome, Retry, Schedules, Settings, Target, Targets, Zone,
 };
-use switchboard_tools::{Context, PromptYoSelf, PromptYoSelfOptions, Registry, Services, View, catalogue};
+use switchboard_tools::{
+    Context, DefaultAgents, Origin, PromptYoSelf, PromptYoSelfOptions, Registry, Services, Variables, View,
+    catalogue,
+};
 use tokio::time::Instant;
 
 /// The runtime's time, which passes only when nothing else is left to do.
@@ -96,6 +99,10 @@ impl World {
     }
 
     async fn start(&self) -> Server {
+        self.start_with(PromptYoSelfOptions::default()).await
+    }
+
+    async fn start_with(&self, options: PromptYoSelfOptions) -> Server {
         let (journal, clock) = (&self.journal, &self.clock);
         let targets = Targets::new([Arc::new(self.agents.clone()) as Arc<dyn Target>]);
         let settings = Settings::of(&targets, &["letta"]);
@@ -104,8 +111,7 @@ impl World {
         schedules.start().await.unwrap();
 
         let letta = switchboard_letta::Letta::new(switchboard_letta::Options::default()).unwrap();
-        let promptyoself =
-            PromptYoSelf::new(schedules.clone(), letta.clone(), PromptYoSelfOptions::default());
+        let promptyoself = PromptYoSelf::new(schedules.clone(), letta.clone(), options);
         let projects = Exchange::<Project>::new(
             journal.clone(),
             clock.clone(),
@@ -127,9 +133,14 @@ impl World {
 
 impl Server {
     async fn call(&self, tool: &str, arguments: Value) -> Value {
+        self.call_from(Origin::default(), tool, arguments).await
+    }
+
+    async fn call_from(&self, origin: Origin, tool: &str, arguments: Value) -> Value {
         let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
         let tool = format!("promptyoself_{tool}");
-        let answer = self.registry.call(&View::ALL, &tool, arguments, Context::new(Caller::local())).await;
+        let context = Context { origin, ..Context::new(Caller::local()) };
+        let answer = self.registry.call(&View::ALL, &tool, arguments, context).await;
         answer.unwrap().structured.unwrap()
     }
 
@@ -246,4 +257,70 @@ async fn what_one_call_schedules_another_lists_in_the_order_in_which_it_is_due()
     assert!(ids[0] < ids[1], "{ids:?}");
     let keys = listed["schedules"][0].as_object().unwrap().len();
     assert_eq!(keys, 11);
+}
+
+/// Whose prompt it is where the client and the server have variables, such as `D=x L=y`: `D` is
+/// `PROMPTYOSELF_DEFAULT_AGENT_ID`, `L` is `LETTA_AGENT_ID`, `X` is `LETTA_DEFAULT_AGENT_ID`.
+async fn inferred(client: &str, server: &str) -> String {
+    let of = |variables: &str, letter: &str| {
+        let mut set = variables.split_whitespace().filter_map(|variable| variable.split_once('='));
+        set.find(|(name, _)| *name == letter).map_or_else(String::new, |(_, agent)| agent.replace('_', " "))
+    };
+    let agents = DefaultAgents {
+        promptyoself_default: of(server, "D"),
+        letta: of(server, "L"),
+        letta_default: of(server, "X"),
+        single_agent_fallback: false,
+    };
+    let world = World::at("2025-01-02T09:00:00Z");
+    let server = world.start_with(PromptYoSelfOptions { agents, ..PromptYoSelfOptions::default() }).await;
+    let mut variables = Variables::default();
+    for (name, letter) in Variables::NAMES.into_iter().zip(["D", "L", "X"]) {
+        variables.set(name, &of(client, letter));
+    }
+    let origin = Origin { variables, ..Origin::default() };
+    let told = server.call_from(origin, "inference_diagnostics", json!({})).await;
+    let set: String = Variables::NAMES
+        .iter()
+        .zip(["D", "L", "X"])
+        .filter_map(|(name, letter)| told["env"][*name].as_bool().unwrap().then_some(letter))
+        .collect();
+    let debug = &told["inference_debug"];
+    assert_eq!(debug["env_checked"], told["env"]);
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    format!(
+        "{} by {} {} of {set}",
+        text(&told["inferred_agent_id"]),
+        text(&debug["source"]),
+        text(&debug["key"])
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_variables_of_a_client_are_asked_before_those_of_the_server() {
+    assert_eq!(inferred("", "").await, "- by - - of ");
+    assert_eq!(inferred("", "L=s X=t").await, "s by env LETTA_AGENT_ID of LX");
+    assert_eq!(inferred("X=c", "D=s").await, "c by env LETTA_DEFAULT_AGENT_ID of DX");
+    assert_eq!(inferred("X=b L=c", "D=s L=t").await, "c by env LETTA_AGENT_ID of DLX");
+    assert_eq!(inferred("L=b D=_c_", "").await, "c by env PROMPTYOSELF_DEFAULT_AGENT_ID of DL");
+    assert_eq!(inferred("D=_", "X=s").await, "s by env LETTA_DEFAULT_AGENT_ID of X");
+    let longest = "c".repeat(Variables::MAX_VALUE);
+    assert_eq!(inferred(&format!("L={longest}"), "").await, format!("{longest} by env LETTA_AGENT_ID of L"));
+    assert_eq!(inferred(&format!("L={longest}c"), "X=s").await, "s by env LETTA_DEFAULT_AGENT_ID of X");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_set_by_a_tool_or_told_beside_a_call_beats_the_variables_of_the_client() {
+    let server = World::at("2025-01-02T09:00:00Z").start().await;
+    let mut origin = Origin::default();
+    origin.variables.set("PROMPTYOSELF_DEFAULT_AGENT_ID", "c");
+    let inferred = async |origin: &Origin| {
+        server.call_from(origin.clone(), "inference_diagnostics", json!({})).await["inferred_agent_id"]
+            .clone()
+    };
+    assert_eq!(inferred(&origin).await, "c");
+    server.call("set_default_agent", json!({"agent_id": "y"})).await;
+    assert_eq!(inferred(&origin).await, "y");
+    origin.agent = Some("h".into());
+    assert_eq!(inferred(&origin).await, "h");
 }

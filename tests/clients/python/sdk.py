@@ -89,9 +89,16 @@ def as_answer(result: dict[str, Any]) -> Answer:
 
 
 @asynccontextmanager
-async def connected(server: Server, transport: str, headers: dict[str, str] | None = None, era: str = "auto"):
-    """An initialized connection to `server`. Of the era `legacy` it has a session also with SDK 2.x."""
-    async with _streams(server, transport, headers) as (read, write):
+async def connected(
+    server: Server,
+    transport: str,
+    headers: dict[str, str] | None = None,
+    era: str = "auto",
+    environment: dict[str, str] | None = None,
+):
+    """An initialized connection to `server`. Of the era `legacy` it has a session also with SDK 2.x. The environment is that
+    of the process which a client over stdio starts."""
+    async with _streams(server, transport, headers, environment) as (read, write):
         if SDK_MAJOR >= 2:
             async with SdkClient(_Opened(read, write), mode=era) as client:
                 yield Connection(client)
@@ -102,7 +109,9 @@ async def connected(server: Server, transport: str, headers: dict[str, str] | No
 
 
 @asynccontextmanager
-async def _streams(server: Server, transport: str, headers: dict[str, str] | None):
+async def _streams(
+    server: Server, transport: str, headers: dict[str, str] | None, environment: dict[str, str] | None
+):
     if transport == "http":
         async with (
             create_mcp_http_client(headers) as http_client,
@@ -114,7 +123,9 @@ async def _streams(server: Server, transport: str, headers: dict[str, str] | Non
             yield streams[0], streams[1]
     elif transport == "stdio":
         bridge = StdioServerParameters(
-            command=binary(), args=["mcp", "--toolset", server.toolset, "--data-dir", str(server.data_dir)]
+            command=binary(),
+            args=["mcp", "--toolset", server.toolset, "--data-dir", str(server.data_dir)],
+            env=environment,
         )
         with server.log.open("a") as log:
             async with stdio_client(bridge, errlog=log) as streams:

@@ -382,6 +382,41 @@ def test_check_10_the_agent_of_a_call_is_inferred(start, client_of, transport):
         assert letta_server.call("inference_diagnostics")["ctx_agent_id_attr"] == "c"
 
 
+@pytest.mark.parametrize("toolset", ["promptyoself", "all"])
+def test_a_client_over_stdio_has_an_environment_of_its_own(start, client_of, toolset):
+    server = start(PROMPTYOSELF_DEFAULT_AGENT_ID="server")
+    server.toolset = toolset
+    own = {"LETTA_DEFAULT_AGENT_ID": "last", "LETTA_AGENT_ID": " mine "}
+    with_own = client_of(server, "stdio", environment=own)
+    without = client_of(server, "stdio", environment={"LETTA_AGENT_ID": " "})
+    for client, agent, name in [
+        (with_own, "mine", "LETTA_AGENT_ID"),
+        (without, "server", "PROMPTYOSELF_DEFAULT_AGENT_ID"),
+    ]:
+        made = scheduled(client.call("schedule_time", prompt="p", time=FAR, skip_validation=True))
+        assert [schedule["id"] for schedule in without.listed(agent_id=agent)] == [made]
+        told = client.call("inference_diagnostics")
+        assert told["inferred_agent_id"] == agent
+        assert (told["inference_debug"]["source"], told["inference_debug"]["key"]) == ("env", name)
+        is_own = client is with_own
+        assert told["env"] == told["inference_debug"]["env_checked"] == {
+            "PROMPTYOSELF_DEFAULT_AGENT_ID": True,
+            "LETTA_AGENT_ID": is_own,
+            "LETTA_DEFAULT_AGENT_ID": is_own,
+        }
+    # What a tool set counts for all, as it did within one process.
+    with_own.call("set_default_agent", agent_id="y")
+    assert with_own.call("inference_diagnostics")["inferred_agent_id"] == "y"
+
+
+@pytest.mark.http_only
+def test_only_a_bridge_tells_variables(start, client_of):
+    forged = {"X-Switchboard-Bridge": "b", "X-Switchboard-Variable": "LETTA_AGENT_ID=forged"}
+    client = client_of(start(), headers=forged)
+    told = client.call("inference_diagnostics")
+    assert (told["inferred_agent_id"], told["env"]["LETTA_AGENT_ID"]) == (None, False)
+
+
 def test_check_11_each_session_has_a_default_of_its_own(start, client_of, transport):
     server = start(PROMPTYOSELF_DEFAULT_AGENT_ID="env")
     first, second, third = (client_of(server, era="legacy") for _ in range(3))

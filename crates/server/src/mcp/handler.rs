@@ -14,7 +14,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use switchboard_access::Caller;
 use switchboard_exchange::CommandId;
-use switchboard_tools::{Context, Origin, Output, Progress, Session};
+use switchboard_tools::{Context, Origin, Output, Progress, Session, Variables};
 
 use super::endpoint::Shown;
 use super::progress;
@@ -29,6 +29,9 @@ const AGENT_ID: &str = "x-agent-id";
 
 /// The HTTP header in which the stdio bridge says which of all bridges it is.
 const BRIDGE: &str = "x-switchboard-bridge";
+
+/// The HTTP header in which the stdio bridge tells a variable of its process, as `NAME=value`.
+const VARIABLE: &str = "x-switchboard-variable";
 
 /// The HTTP header that names a session.
 const SESSION_ID: &str = "mcp-session-id";
@@ -62,13 +65,18 @@ impl Handler {
     }
 
     /// What the client says of itself beside the call.
-    fn origin(&self, context: &mut RequestContext<RoleServer>) -> Origin {
+    fn origin(&self, caller: &Caller, context: &mut RequestContext<RoleServer>) -> Origin {
         let mut origin = Origin { session: self.session.clone(), ..Origin::default() };
         if let Some(parts) = context.extensions.get::<Parts>() {
             let header = |name| parts.headers.get(name)?.to_str().ok();
             origin.agent = header(AGENT_ID).map(Arc::from);
             if let Some(bridge) = header(BRIDGE) {
                 origin.session = Some(Session::stdio(bridge));
+                // Only a bridge on this machine speaks for the environment it runs in, and it proves that it is one by the
+                // token of the data directory.
+                if caller.may_administer().is_ok() {
+                    origin.variables = variables(parts);
+                }
             } else if origin.session.is_none() {
                 origin.session = header(SESSION_ID).map(Session::new);
             }
@@ -211,7 +219,7 @@ impl Handler {
             progress: Progress::none(),
             origin: Origin::default(),
         };
-        call.origin = self.origin(&mut context);
+        call.origin = self.origin(&call.caller, &mut context);
         // The rest of the request need not be kept while the call waits.
         drop(context);
         let arguments = request.arguments.unwrap_or_default();
@@ -225,6 +233,18 @@ impl Handler {
         };
         result.map(|output| render(output).into()).map_err(|failure| refuse(&failure))
     }
+}
+
+/// What a bridge tells of its environment. What makes no sense is passed over.
+fn variables(parts: &Parts) -> Variables {
+    let mut variables = Variables::default();
+    for told in parts.headers.get_all(VARIABLE) {
+        let told = std::str::from_utf8(told.as_bytes()).ok();
+        if let Some((name, value)) = told.and_then(|told| told.split_once('=')) {
+            variables.set(name, value);
+        }
+    }
+    variables
 }
 
 /// The id the client gave the call, in its metadata or as HTTP header.

@@ -3,6 +3,7 @@
 use std::io::{self, Write as _};
 
 use switchboard_server::{App, serve_stdio};
+use switchboard_tools::Variables;
 use tokio_util::sync::CancellationToken;
 
 use crate::background::Launch;
@@ -11,7 +12,7 @@ use crate::cli::{self, block_on};
 use crate::commands::serve;
 use crate::config::ServerFlags;
 use crate::system::System;
-use crate::{Failure, output};
+use crate::{Failure, output, promptyoself};
 
 /// Speak MCP on standard input and output.
 ///
@@ -31,15 +32,25 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &cli::Context, arguments: &Args) -> Result<(), Failure> {
     let options = context.options()?;
-    let config = options.config;
+    let config = &options.config;
     if arguments.standalone {
-        return block_on(async { Ok(standalone(&config, &arguments.toolset).await) }).and_then(end);
+        return block_on(async { Ok(standalone(config, &arguments.toolset).await) }).and_then(end);
     }
     let upstream = match &config.client.url {
         Some(url) => Upstream::Elsewhere { url: url.clone(), key: config.client.key.clone() },
         None => Upstream::Here(Launch::new(&config.data_dir()?, context.inputs())),
     };
-    block_on(async { Ok(bridge::run(upstream, &arguments.toolset).await) }).and_then(end)
+    let variables = if matches!(upstream, Upstream::Here(_)) && shows_promptyoself(&arguments.toolset) {
+        promptyoself::variables(&options)
+    } else {
+        Variables::default()
+    };
+    block_on(async { Ok(bridge::run(upstream, &arguments.toolset, &variables).await) }).and_then(end)
+}
+
+/// Whether the tools that ask for variables are among those of `view`.
+fn shows_promptyoself(view: &str) -> bool {
+    view.split('+').any(|toolset| toolset == "all" || toolset == switchboard_tools::PROMPTYOSELF)
 }
 
 /// Ends the process: a thread that reads standard input cannot be told to stop.

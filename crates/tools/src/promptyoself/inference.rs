@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::tool::Call;
+use crate::Variables;
 
 /// The names under which metadata hold the id of an agent, in the order in which they are asked.
 const KEYS: [&str; 4] = ["agent_id", "agentId", "letta_agent_id", "caller_agent_id"];
@@ -72,11 +73,16 @@ impl Call {
     }
 
     /// What was set for the whole process, by a tool or by a variable.
+    ///
+    /// Where PromptYoSelf ran over standard streams, its process and with it the variables were its client's own. So a
+    /// client that has a process of its own is asked before this one: all its variables, then all of this process.
     fn preset(&self) -> Option<Inferred> {
         if let Some(agent) = self.service.default_agent() {
             return Some(Inferred::found(&agent, "env", "LETTA_AGENT_ID"));
         }
-        let variables = self.service.options().agents.variables();
+        let of_client = &self.context.origin.variables;
+        let of_client = Variables::NAMES.into_iter().filter_map(|name| Some((name, of_client.get(name)?)));
+        let variables = of_client.chain(self.service.options().agents.variables());
         let (name, agent) = variables.into_iter().find(|(_, agent)| !agent.is_empty())?;
         Some(Inferred::found(agent, "env", name))
     }
@@ -111,7 +117,8 @@ impl Call {
     pub(super) fn variables_set(&self) -> Value {
         let is_set = |(name, agent): (&str, &str)| {
             let by_tool = name == "LETTA_AGENT_ID" && self.service.default_agent().is_some();
-            (name.to_owned(), Value::Bool(by_tool || !agent.is_empty()))
+            let by_client = self.context.origin.variables.get(name).is_some();
+            (name.to_owned(), Value::Bool(by_tool || by_client || !agent.is_empty()))
         };
         Value::Object(self.service.options().agents.variables().into_iter().map(is_set).collect())
     }

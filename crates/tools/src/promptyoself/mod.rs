@@ -30,7 +30,7 @@ mod schedule;
 use crate::{Tool, Toolset};
 
 /// The toolset's name.
-pub(crate) const NAME: &str = "promptyoself";
+pub const NAME: &str = "promptyoself";
 
 /// The kind of the targets that prompts go to.
 const KIND: &str = "letta";

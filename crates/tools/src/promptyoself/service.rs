@@ -8,6 +8,7 @@ use switchboard_letta::Letta;
 use switchboard_schedule::Schedules;
 
 use super::scopes::Scopes;
+use crate::Variables;
 
 /// What a [`PromptYoSelf`] is made with.
 #[derive(Debug, Clone, Default)]
@@ -36,10 +37,11 @@ pub struct DefaultAgents {
 impl DefaultAgents {
     /// The names of the variables, in the order in which they are asked, and what they are set to.
     pub(super) fn variables(&self) -> [(&'static str, &str); 3] {
+        let [promptyoself_default, letta, letta_default] = Variables::NAMES;
         [
-            ("PROMPTYOSELF_DEFAULT_AGENT_ID", self.promptyoself_default.trim()),
-            ("LETTA_AGENT_ID", self.letta.trim()),
-            ("LETTA_DEFAULT_AGENT_ID", self.letta_default.trim()),
+            (promptyoself_default, self.promptyoself_default.trim()),
+            (letta, self.letta.trim()),
+            (letta_default, self.letta_default.trim()),
         ]
     }
 }
