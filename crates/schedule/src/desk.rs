@@ -19,7 +19,8 @@ use tokio_util::task::TaskTracker;
 use crate::settle::Attempt;
 use crate::timetable::Schedule;
 use crate::{
-    Address, Delivery, Manners, Message, NodeId, Occurrence, OccurrenceId, Outcome, Shard, Target, Targets,
+    Address, Delivery, KindStats, Manners, Message, NodeId, Occurrence, OccurrenceId, Outcome, Shard, Stats,
+    Target, Targets,
 };
 
 /// How many pieces of news are taken at once.
@@ -178,6 +179,7 @@ pub(crate) struct Desk {
 /// What waits and what is under way of one kind of target.
 pub(crate) struct KindDesk {
     target: Arc<dyn Target>,
+    stats: Arc<KindStats>,
     manners: Manners,
     under_way: usize,
     groups: HashMap<Arc<str>, Group>,
@@ -205,9 +207,10 @@ impl Group {
 }
 
 impl Desk {
-    pub(crate) fn kinds(targets: &Targets) -> BTreeMap<&'static str, KindDesk> {
+    pub(crate) fn kinds(targets: &Targets, stats: &Stats) -> BTreeMap<&'static str, KindDesk> {
         let desk = |target: &Arc<dyn Target>| KindDesk {
             target: target.clone(),
+            stats: stats.kind(target.kind()),
             manners: target.manners(),
             under_way: 0,
             groups: HashMap::new(),
@@ -304,6 +307,7 @@ impl Desk {
                     kind,
                     group,
                     target: desk.target.clone(),
+                    stats: desk.stats.clone(),
                     timeout: desk.manners.timeout,
                     clock: self.clock.clone(),
                     tell: self.tell.clone(),
@@ -375,6 +379,7 @@ struct Call {
     kind: &'static str,
     group: Arc<str>,
     target: Arc<dyn Target>,
+    stats: Arc<KindStats>,
     timeout: Duration,
     clock: Arc<dyn Clock>,
     tell: mpsc::UnboundedSender<News>,
@@ -385,6 +390,10 @@ impl Call {
     async fn run(self, orders: Vec<Order>) {
         let begun = self.clock.now();
         let attempts: Vec<_> = orders.iter().map(|order| (order.occurrence, order.attempt)).collect();
+        let begun_ms = begun.as_millisecond();
+        for order in &orders {
+            self.stats.begun(begun_ms.saturating_sub(order.ready_ms));
+        }
         let deliveries = orders.into_iter().map(Order::into_delivery).collect();
         let target = self.target.clone();
         let delivering = AssertUnwindSafe(async move { target.deliver(deliveries).await }).catch_unwind();
@@ -407,6 +416,7 @@ impl Call {
         let mut by_shard: BTreeMap<Shard, Vec<Attempt>> = BTreeMap::new();
         for (occurrence, number) in &attempts {
             let outcome = outcomes.next().unwrap_or_else(unknown);
+            self.stats.over(&outcome);
             let attempt = Attempt { occurrence: *occurrence, number: *number, outcome };
             by_shard.entry(occurrence.schedule.shard()).or_default().push(attempt);
         }

@@ -54,6 +54,9 @@ pub use settle::{Attempt, Settle};
 mod pass;
 pub use pass::{Pass, Passed};
 
+mod stats;
+pub use stats::{KindStats, Stats};
+
 mod desk;
 pub use desk::key;
 

@@ -23,7 +23,7 @@ use crate::settle::Return;
 use crate::timetable::Schedule;
 use crate::{
     Attend, Cancel, Cancelled, Change, Create, Delete, Fate, Made, NodeId, OccurrenceId, Past, Pause, Record,
-    Rejection, Resume, RunNow, ScheduleId, Settle, Shard, Spec, Status, Targets, Timetable, Update,
+    Rejection, Resume, RunNow, ScheduleId, Settle, Shard, Spec, Stats, Status, Targets, Timetable, Update,
 };
 
 /// Why a call got no answer from the schedules.
@@ -64,6 +64,7 @@ impl std::fmt::Debug for Schedules {
 struct Inner {
     exchange: Exchange<Timetable>,
     targets: Targets,
+    stats: Stats,
     node: NodeId,
     /// As many schedules were made, at least.
     count: AtomicU64,
@@ -152,6 +153,7 @@ impl Schedules {
         Self {
             inner: Arc::new(Inner {
                 exchange,
+                stats: Stats::of(&targets),
                 targets,
                 node,
                 count: AtomicU64::new(0),
@@ -195,7 +197,7 @@ impl Schedules {
             tasks: inner.deliveries.clone(),
             stop: inner.stop.clone(),
             abandon: inner.abandon.clone(),
-            kinds: Desk::kinds(&inner.targets),
+            kinds: Desk::kinds(&inner.targets, &inner.stats),
             timers: BinaryHeap::new(),
         };
         inner.tasks.spawn(desk.run());
@@ -219,6 +221,11 @@ impl Schedules {
                 tracing::warn!(%error, "schedules that other servers made are not looked after yet");
             }
         }
+    }
+
+    /// What was counted since the start.
+    pub fn stats(&self) -> &Stats {
+        &self.inner.stats
     }
 
     /// The kinds of targets there are.

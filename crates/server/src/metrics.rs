@@ -1,6 +1,7 @@
 //! What operators measure, in Prometheus' text format.
 
 use std::fmt;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -18,7 +19,7 @@ use prometheus_client::registry::{Registry, Unit};
 use switchboard_bus::Bus;
 use switchboard_coordination::Coordination;
 use switchboard_exchange::Stats;
-use switchboard_schedule::Schedules;
+use switchboard_schedule::{KindStats, Schedules, Stats as ScheduleStats};
 
 /// What `GET /metrics` answers in.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -53,6 +54,11 @@ struct CallLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ToolLabels {
     tool: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabels {
+    kind: &'static str,
 }
 
 /// How a tool call ended.
@@ -213,8 +219,38 @@ impl fmt::Debug for Scheduled {
 
 impl Collector for Scheduled {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        encode_stats(&mut encoder, "schedule", "schedules", self.0.exchange().stats())
+        encode_stats(&mut encoder, "schedule", "schedules", self.0.exchange().stats())?;
+        encode_kinds(
+            &mut encoder,
+            self.0.stats(),
+            "schedule_deliveries",
+            "Deliveries that succeeded",
+            |kind| &kind.delivered,
+        )?;
+        let failed = "Attempts to deliver that failed, also those that are tried again";
+        encode_kinds(&mut encoder, self.0.stats(), "schedule_failures", failed, |kind| &kind.failed)?;
+        let late = "Attempts to deliver that began more than a second after their time";
+        encode_kinds(&mut encoder, self.0.stats(), "schedule_late", late, |kind| &kind.late)?;
+        let late_ms = "How late attempts to deliver began, all together";
+        encode_kinds(&mut encoder, self.0.stats(), "schedule_lateness_milliseconds", late_ms, |kind| {
+            &kind.late_ms
+        })
     }
+}
+
+/// What is counted by kind of target.
+fn encode_kinds(
+    encoder: &mut DescriptorEncoder<'_>,
+    stats: &ScheduleStats,
+    name: &str,
+    help: &str,
+    count: impl Fn(&KindStats) -> &AtomicU64,
+) -> Result<(), fmt::Error> {
+    let family = Family::<KindLabels, Counter>::default();
+    for (kind, stats) in stats.iter() {
+        family.get_or_create(&KindLabels { kind }).inc_by(count(stats).load(Relaxed));
+    }
+    family.encode(encoder.encode_descriptor(name, help, None, family.metric_type())?)
 }
 
 /// What an exchange counts, as `{prefix}_commands` and so on.

@@ -46,7 +46,7 @@ enum Command {
     /// Make, list and end keys.
     Key(key::Args),
     /// Make, list and steer schedules.
-    Schedule(schedule::Args),
+    Schedule(Box<schedule::Args>),
     /// Take over what a replaced system has kept.
     Import(import::Args),
     /// Follow what happens.
@@ -96,7 +96,7 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Result<(), Failure> {
         Command::Demo(arguments) => demo::run(&context, &arguments),
         Command::Doctor(arguments) => doctor::run(&context, &arguments),
         Command::Key(arguments) => key::run(&context, arguments),
-        Command::Schedule(arguments) => schedule::run(&context, arguments),
+        Command::Schedule(arguments) => schedule::run(&context, *arguments),
         Command::Import(arguments) => import::run(&context, arguments),
         Command::Events(arguments) => events::run(&context, arguments),
         Command::Completions(arguments) => completions::run(&arguments),

@@ -82,6 +82,10 @@ async fn what_is_run_by_hand_is_delivered_and_its_occurrence_told() {
     let (_, all) = server.json("/api/occurrences").await;
     assert_eq!(all["occurrences"], json!([ran["occurrence"]]));
 
+    let metrics = server.get("/metrics").await.text().await.unwrap();
+    let delivered = "schedule_deliveries_total{kind=\"topic\"} 1";
+    assert!(metrics.lines().any(|line| line.ends_with(delivered)), "{metrics}");
+
     let ticks = Filter::any_of([Pattern::new("tick").unwrap()]).unwrap();
     let page = server.bus.latest(&ticks, 10.try_into().unwrap()).await.unwrap();
     let event: Value = serde_json::from_str(page.events[0].data.get()).unwrap();

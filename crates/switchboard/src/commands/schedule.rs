@@ -201,11 +201,11 @@ async fn list(http: &Http, all: bool, kind: Option<&str>, to: Option<&str>) -> R
         }
         for (name, value) in [("kind", kind), ("to", to)] {
             if let Some(value) = value {
-                path.push_str(&format!("&{name}={}", escape(value)));
+                path = format!("{path}&{name}={}", escape(value));
             }
         }
         if let Some(after) = after {
-            path.push_str(&format!("&after={after}"));
+            path = format!("{path}&after={after}");
         }
         let mut page = http.ask(Method::GET, &path, None).await?;
         if let Some(page) = page["schedules"].as_array_mut() {

@@ -432,42 +432,42 @@ mod tests {
             cron("30 2 * * *"),
             "2026-03-28T00:00:00Z",
             3,
-            &expect![[r#"
+            &expect![[r"
             2026-03-28T01:30:00Z 2026-03-28T02:30:00+01:00[Europe/Berlin]
             2026-03-29T01:00:00Z 2026-03-29T03:00:00+02:00[Europe/Berlin] (the clock skips 02:30: at the end of the gap instead)
             2026-03-30T00:30:00Z 2026-03-30T02:30:00+02:00[Europe/Berlin]
-        "#]],
+        "]],
         );
         check_upcoming(
             cron("30 2 * * *"),
             "2026-10-24T00:00:00Z",
             3,
-            &expect![[r#"
+            &expect![[r"
             2026-10-24T00:30:00Z 2026-10-24T02:30:00+02:00[Europe/Berlin]
             2026-10-25T00:30:00Z 2026-10-25T02:30:00+02:00[Europe/Berlin] (02:30 comes twice that day: this is the first)
             2026-10-26T01:30:00Z 2026-10-26T02:30:00+01:00[Europe/Berlin]
-        "#]],
+        "]],
         );
         check_upcoming(
             cron("*/30 2 * * *"),
             "2026-10-25T00:00:00Z",
             5,
-            &expect![[r#"
+            &expect![[r"
             2026-10-25T00:30:00Z 2026-10-25T02:30:00+02:00[Europe/Berlin] (02:30 comes twice that day: this is the first)
             2026-10-25T01:00:00Z 2026-10-25T02:00:00+01:00[Europe/Berlin] (02:00 comes twice that day: this is the second)
             2026-10-25T01:30:00Z 2026-10-25T02:30:00+01:00[Europe/Berlin] (02:30 comes twice that day: this is the second)
             2026-10-26T01:00:00Z 2026-10-26T02:00:00+01:00[Europe/Berlin]
             2026-10-26T01:30:00Z 2026-10-26T02:30:00+01:00[Europe/Berlin]
-        "#]],
+        "]],
         );
         let at = When { at: Some("2026-03-29 02:30"), ..When::default() };
         check_upcoming(
             at,
             "2026-03-28T00:00:00Z",
             3,
-            &expect![[r#"
+            &expect![[r"
             2026-03-29T01:30:00Z 2026-03-29T03:30:00+02:00[Europe/Berlin] (the clock of Europe/Berlin skips 02:30: taken as 03:30)
-        "#]],
+        "]],
         );
     }
 
@@ -479,28 +479,28 @@ mod tests {
             bounded,
             NOW,
             10,
-            &expect![[r#"
+            &expect![[r"
             2026-03-01T23:30:00Z 2026-03-02T00:30:00+01:00[Europe/Berlin]
             2026-03-02T00:30:00Z 2026-03-02T01:30:00+01:00[Europe/Berlin]
             2026-03-02T01:30:00Z 2026-03-02T02:30:00+01:00[Europe/Berlin]
-        "#]],
+        "]],
         );
         check_upcoming(
             every,
             NOW,
             2,
-            &expect![[r#"
+            &expect![[r"
             2026-03-01T13:00:00Z 2026-03-01T14:00:00+01:00[Europe/Berlin]
             2026-03-01T14:00:00Z 2026-03-01T15:00:00+01:00[Europe/Berlin]
-        "#]],
+        "]],
         );
         check_upcoming(
             When { at: Some("in 0s"), ..When::default() },
             NOW,
             2,
-            &expect![[r#"
+            &expect![[r"
             2026-03-01T12:00:00Z 2026-03-01T13:00:00+01:00[Europe/Berlin]
-        "#]],
+        "]],
         );
     }
 }
