@@ -2,7 +2,7 @@
 
 Three of them have times that no test run should wait for. They are made in small here, and in full where the clock is a
 test's own: check 17 (a reply after 90 s) in `crates/letta/tests/rest.rs`, check 19 (35 minutes without a server) in
-`crates/tools/tests/promptyoself.rs`.
+`crates/tools/tests/schedules/promptyoself.rs`.
 """
 
 import json
