@@ -202,7 +202,9 @@ impl Decide<Update> for Timetable {
         let often_enough = spec.max_repetitions.is_some_and(|max| schedule.delivered >= max.get());
         events.push(Event::Updated { id, spec: Box::new(spec), at: now_ms, next });
         if often_enough {
-            events.push(Event::Ended { id, end: End::Completed, at: now_ms });
+            // What was imported may have been delivered elsewhere only.
+            let last = (schedule.over_ms != i64::MIN).then_some(schedule.over_ms);
+            events.push(Event::Ended { id, end: End::Completed, at: now_ms, last });
         }
         Ok(Decision::events(events, ()))
     }
@@ -247,7 +249,7 @@ impl Decide<Resume> for Timetable {
         }
         events.push(Event::Resumed { id, at, next });
         if next.is_none() && schedule.open.is_empty() {
-            events.push(Event::Ended { id, end: End::Completed, at });
+            events.push(Event::Ended { id, end: End::Completed, at, last: None });
         }
         Ok(Decision::events(events, ()))
     }
@@ -346,7 +348,7 @@ fn cancel(id: ScheduleId, schedule: &Schedule, at: i64) -> Vec<Event> {
     let stays = |open: &&crate::Occurrence| is_kept(open, first);
     let waits = schedule.open.iter().filter(stays).filter(|open| is_withdrawable(open, at));
     events.extend(waits.map(|open| Event::Withdrawn { id, due: open.due_ms, why, at }));
-    events.push(Event::Ended { id, end: End::Cancelled, at });
+    events.push(Event::Ended { id, end: End::Cancelled, at, last: schedule.next_run_ms() });
     events
 }
 

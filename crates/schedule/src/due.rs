@@ -194,7 +194,7 @@ impl<'a> Draft<'a> {
             };
         }
         if following.is_none() && opening.open == 0 && schedule.open.is_empty() {
-            self.events.push(Event::Ended { id, end: End::Completed, at: self.now_ms });
+            self.events.push(Event::Ended { id, end: End::Completed, at: self.now_ms, last: None });
         }
     }
 
@@ -203,7 +203,7 @@ impl<'a> Draft<'a> {
         let last = self.timetable.history(id).next_back().map(|record| &record.fate);
         let failed = schedule.delivered == 0 && matches!(last, Some(Fate::Dead { .. }));
         let end = if failed { End::Failed } else { End::Completed };
-        Event::Ended { id, end, at: self.now_ms }
+        Event::Ended { id, end, at: self.now_ms, last: None }
     }
 
     /// Decides about the due times from `first` on that were missed, and gives the first that was not.
@@ -421,7 +421,8 @@ pub(crate) fn end_after(
         (false, true) => End::Failed,
         (false, false) => return None,
     };
-    Some(Event::Ended { id, end, at })
+    // A next due time that will never come is not what it keeps.
+    Some(Event::Ended { id, end, at, last: Some(closed.due_ms) })
 }
 
 /// One schedule, while its due times are decided.

@@ -65,6 +65,10 @@ pub enum Event {
         end: End,
         /// When.
         at: i64,
+        /// The due time that it keeps, to be shown. If it is not said, it keeps its next; if it has none, the last of its
+        /// history.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last: Option<i64>,
     },
     /// It is forgotten.
     Deleted {

@@ -46,7 +46,7 @@ pub struct Schedule {
     pub spec: Spec,
     /// Whether it goes on.
     pub status: Status,
-    /// Its next due time, in milliseconds since 1970. One that is over keeps its last.
+    /// Its next due time, in milliseconds since 1970. One that is over keeps the one at which it ended, to be shown.
     #[serde(rename = "next")]
     pub next_ms: Option<i64>,
     /// When it was made, in milliseconds since 1970.
@@ -115,7 +115,8 @@ impl fmt::Display for Status {
 }
 
 impl Schedule {
-    /// The due time that an observer waits for: of the first open occurrence, else the next.
+    /// The due time that an observer waits for: of the first open occurrence, else the next. One that is over keeps what it
+    /// had: the due time whose delivery was the last, or that it was cancelled before.
     pub fn next_run_ms(&self) -> Option<i64> {
         self.scheduled().map(|open| open.due_ms).next().or(self.next_ms)
     }
@@ -281,12 +282,11 @@ impl Timetable {
         }
     }
 
-    fn end(&mut self, id: ScheduleId, status: Status) {
-        // What is over keeps its last due time, to be shown.
-        let last = self.history.of(id).next_back().map(Record::last_due_ms);
+    fn end(&mut self, id: ScheduleId, status: Status, last_ms: Option<i64>) {
+        let decided = self.history.of(id).next_back().map(Record::last_due_ms);
         self.change(id, |schedule| {
             schedule.status = status;
-            schedule.next_ms = schedule.next_ms.or(last);
+            schedule.next_ms = last_ms.or(schedule.next_ms).or(decided);
         });
         self.note_called_off(id, Schedule::is_called_off);
         self.ended.push_back(id);
@@ -382,13 +382,14 @@ impl Machine for Timetable {
                 schedule.status = Status::Active;
                 schedule.next_ms = *next;
             }),
-            Event::Ended { id, end, at: _ } => self.end(
+            Event::Ended { id, end, at: _, last } => self.end(
                 *id,
                 match end {
                     End::Completed => Status::Completed,
                     End::Cancelled => Status::Cancelled,
                     End::Failed => Status::Failed,
                 },
+                *last,
             ),
             Event::Deleted { id, at: _ } => {
                 self.ended.retain(|ended| ended != id);

@@ -295,9 +295,11 @@ def test_check_08_repetitions_are_counted(prompts, letta):
     assert time_of(first.pop("next_run")) > now() - timedelta(seconds=1)
     shown = {"id": made, "agent_id": "a1", "delivered": True, "max_repetitions": 2}
     assert first == {**shown, "repetition_count": 1, "completed": False}
+    last = prompts.the_one()["next_run"]
     [second] = prompts.execute_when_due()
     assert second == {**shown, "next_run": None, "repetition_count": 2, "completed": True}
-    assert (prompts.the_one()["active"], prompts.the_one()["repetition_count"]) == (False, 2)
+    over = prompts.the_one()
+    assert (over["active"], over["repetition_count"], over["next_run"]) == (False, 2, last)
     assert prompts.call("execute")["executed"] == []
     assert len(letta.posts) == 2
 
@@ -514,6 +516,7 @@ def test_check_14_cancelling(prompts):
     first, second = (
         scheduled(prompts.call("schedule_cron", prompt="p", cron="@daily", agent_id="a1")) for _ in range(2)
     )
+    due = {schedule["id"]: schedule["next_run"] for schedule in prompts.listed()}
     assert prompts.call("cancel", schedule_id=first) == {
         "status": "success",
         "cancelled_id": first,
@@ -527,7 +530,9 @@ def test_check_14_cancelling(prompts):
     assert prompts.call("cancel", schedule_id=1.5) == error("Schedule ID must be a number")
     assert prompts.call("cancel", schedule_id=str(second))["cancelled_id"] == second
     assert prompts.listed() == []
-    assert [schedule["active"] for schedule in prompts.listed(include_cancelled=True)] == [False, False]
+    cancelled = prompts.listed(include_cancelled=True)
+    assert [schedule["active"] for schedule in cancelled] == [False, False]
+    assert {schedule["id"]: schedule["next_run"] for schedule in cancelled} == due
 
 
 @pytest.mark.http_only  # Once is enough of three seconds of waiting.
@@ -762,6 +767,7 @@ def test_check_25_a_delivery_under_way_ends_and_is_the_last(prompts, letta):
     letta.replies.append(reply)
     made = scheduled(prompts.call("schedule_every", prompt="p", every="1s", agent_id="a1"))
     prompts.wait_until_due()
+    due = prompts.the_one()["next_run"]
     passing = prompts.start("execute", {})
     letta.wait_for_posts(1)
     assert prompts.call("cancel", schedule_id=made)["cancelled_id"] == made
@@ -770,7 +776,7 @@ def test_check_25_a_delivery_under_way_ends_and_is_the_last(prompts, letta):
     [entry] = answer_in(passing.result(10))["executed"]
     assert (entry["id"], entry["delivered"]) == (made, True)
     shown = prompts.the_one()
-    assert (shown["active"], shown["repetition_count"]) == (False, 1)
+    assert (shown["active"], shown["repetition_count"], shown["next_run"]) == (False, 1, due)
     assert prompts.call("cancel", schedule_id=made) == error(f"Schedule {made} not found or already cancelled")
     assert prompts.call("execute")["executed"] == []
 

@@ -3,9 +3,10 @@
 use std::num::NonZeroU32;
 
 use expect_test::expect;
+use switchboard_exchange::Machine as _;
 use switchboard_schedule::{
-    Cancel, Cancelled, Change, Create, Delete, Message, Missed, Past, Pause, Resume, RunNow, Settings, Shard,
-    Spec, Timing, Update,
+    Cancel, Cancelled, Change, Create, Delete, Event, Message, Missed, Past, Pause, Resume, RunNow, Settings,
+    Shard, Spec, Status, Timing, Update,
 };
 
 use crate::script::{FIRST, Script, every, settings, spec};
@@ -23,7 +24,7 @@ fn what_was_opened_ahead_is_not_delivered_once_its_schedule_is_cancelled() {
         0s created id 64 next 10s
         9900ms opened id 64 due 10s ready 10s node n next 20s
         9900ms unopened id 64 due 10s next 10s
-        9900ms ended id 64 end cancelled
+        9900ms ended id 64 end cancelled last 10s
     "]]
     .assert_eq(&script.log());
 }
@@ -39,7 +40,7 @@ fn a_delivery_that_is_under_way_ends_well_and_the_schedule_stays_cancelled() {
     script.until(100);
     expect![[r"
         25s withdrawn id 64 due 20s why cancelled
-        25s ended id 64 end cancelled
+        25s ended id 64 end cancelled last 10s
         25s delivered id 64 due 10s
     "]]
     .assert_eq(&script.log());
@@ -203,4 +204,63 @@ fn what_was_imported_keeps_its_counters_and_is_not_imported_twice() {
         0s rejected: 'promptyoself.db#7' was imported before, as schedule 2688
     "]]
     .assert_eq(&script.log());
+}
+
+#[test]
+fn what_is_over_keeps_the_due_time_at_which_it_ended() {
+    let kept = |script: &Script| {
+        let schedule = script.timetable.get(FIRST).unwrap();
+        (schedule.status, schedule.next_run_ms().unwrap() / 1_000)
+    };
+    let twice = || Spec { max_repetitions: NonZeroU32::new(2), ..spec("topic:a", every(10)) };
+
+    let mut script = Script::new();
+    script.create(twice());
+    script.until(10);
+    script.delivered(FIRST, 10);
+    assert_eq!(kept(&script), (Status::Active, 20));
+    script.until(25);
+    script.delivered(FIRST, 20);
+    assert_eq!(kept(&script), (Status::Completed, 20));
+    script.restart();
+    script.until(100);
+    assert_eq!(kept(&script), (Status::Completed, 20));
+
+    // A change after which it was delivered often enough.
+    let mut script = Script::new();
+    script.create(spec("topic:a", every(10)));
+    script.until(10);
+    script.delivered(FIRST, 10);
+    let change = Change { max_repetitions: Some(NonZeroU32::new(1)), ..Change::default() };
+    script.send(&Update { id: FIRST, change }).unwrap();
+    assert_eq!(kept(&script), (Status::Completed, 10));
+
+    // Cancelled before anything was due, while it waits to be tried again, and while it is delivered.
+    let mut script = Script::new();
+    script.create(twice());
+    script.until(5);
+    script.send(&Cancel { id: FIRST }).unwrap();
+    assert_eq!(kept(&script), (Status::Cancelled, 10));
+    let mut script = Script::new();
+    script.create(twice());
+    script.until(10);
+    script.failed(FIRST, 10);
+    script.send(&Cancel { id: FIRST }).unwrap();
+    assert!(script.timetable.get(FIRST).unwrap().open.is_empty());
+    assert_eq!(kept(&script), (Status::Cancelled, 10));
+    let mut script = Script::new();
+    script.create(twice());
+    script.until(10);
+    script.send(&Cancel { id: FIRST }).unwrap();
+    script.delivered(FIRST, 10);
+    assert_eq!(kept(&script), (Status::Cancelled, 10));
+}
+
+#[test]
+fn an_end_that_does_not_say_what_is_kept_is_read() {
+    let mut script = Script::new();
+    script.create(spec("topic:a", every(10)));
+    let ended = r#"{"type": "ended", "id": 64, "end": "completed", "at": 5000}"#;
+    script.timetable.apply(&serde_json::from_str::<Event>(ended).unwrap());
+    assert_eq!(script.timetable.get(FIRST).unwrap().next_run_ms(), Some(10_000));
 }

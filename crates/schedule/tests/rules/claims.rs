@@ -27,15 +27,15 @@ fn one_destination_gets_one_at_a_time_in_the_order_they_were_due() {
         12s opened id 192 due 12s ready 12s
         12s claimed id 192 due 12s node n
         13s delivered id 256 due 10s
-        13s ended id 256 end completed
+        13s ended id 256 end completed last 10s
         13s claimed id 128 due 11s node n
         13s delivered id 128 due 11s
-        13s ended id 128 end completed
+        13s ended id 128 end completed last 11s
         13s claimed id 64 due 12s node n
         13s delivered id 64 due 12s
-        13s ended id 64 end completed
+        13s ended id 64 end completed last 12s
         13s delivered id 192 due 12s
-        13s ended id 192 end completed
+        13s ended id 192 end completed last 12s
     "]]
     .assert_eq(&script.log());
 }
@@ -119,7 +119,7 @@ fn a_late_success_counts_and_a_late_failure_does_not() {
     script.send(&report(Outcome::delivered())).unwrap();
     expect![[r"
         10s delivered id 64 due 10s
-        10s ended id 64 end completed
+        10s ended id 64 end completed last 10s
     "]]
     .assert_eq(&script.log());
 }
@@ -142,7 +142,7 @@ fn a_report_about_several_occurrences_of_one_schedule_ends_it_once() {
     expect![[r"
         25s delivered id 64 due 10s
         25s delivered id 64 due 20s
-        25s ended id 64 end completed
+        25s ended id 64 end completed last 20s
     "]]
     .assert_eq(&script.log());
     let _ = SECOND;

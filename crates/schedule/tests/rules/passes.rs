@@ -29,10 +29,10 @@ fn nothing_is_delivered_before_a_pass_and_what_is_due_in_a_pass() {
         20s opened id 128 due 11s ready 11s released
         20s claimed id 64 due 10s node n
         20s delivered id 64 due 10s
-        20s ended id 64 end completed
+        20s ended id 64 end completed last 10s
         20s claimed id 128 due 11s node n
         20s delivered id 128 due 11s
-        20s ended id 128 end completed
+        20s ended id 128 end completed last 11s
     "]]
     .assert_eq(&script.log());
 }

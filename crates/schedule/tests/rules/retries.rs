@@ -24,7 +24,7 @@ fn a_failed_delivery_is_tried_again_and_is_dead_after_the_last_try() {
         12s failed id 64 due 10s error no retry 13130ms
         13130ms claimed id 64 due 10s node n
         14s failed id 64 due 10s error no
-        14s ended id 64 end failed
+        14s ended id 64 end failed last 10s
     "]]
     .assert_eq(&script.log());
 }
@@ -82,7 +82,7 @@ fn what_its_node_never_came_back_from_is_given_up_after_as_many_attempts() {
     script.until(11);
     expect![[r"
         10s failed id 64 due 10s error the server was gone during the last of 2 attempts
-        10s ended id 64 end failed
+        10s ended id 64 end failed last 10s
     "]]
     .assert_eq(&script.log());
     let record = script.timetable.history(FIRST).next().unwrap();

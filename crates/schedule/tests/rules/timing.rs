@@ -18,7 +18,7 @@ fn a_schedule_that_is_due_once_is_completed_by_its_delivery() {
         0s created id 64 next 5s
         5s opened id 64 due 5s ready 5s node n
         6s delivered id 64 due 5s
-        6s ended id 64 end completed
+        6s ended id 64 end completed last 5s
     "]]
     .assert_eq(&script.log());
     assert_eq!(script.timetable.get(FIRST).unwrap().next_run_ms(), Some(5_000), "it keeps its last due time");
@@ -89,9 +89,9 @@ fn a_schedule_ends_after_its_last_repetition_and_with_its_end() {
         20s opened id 64 due 20s ready 20s node n next 30s
         20s opened id 128 due 20s ready 20s node n
         20s delivered id 64 due 20s
-        20s ended id 64 end completed
+        20s ended id 64 end completed last 20s
         20s delivered id 128 due 20s
-        20s ended id 128 end completed
+        20s ended id 128 end completed last 20s
     "]]
     .assert_eq(&script.log());
 }

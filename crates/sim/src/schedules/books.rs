@@ -316,7 +316,7 @@ impl Books {
                 page.status = Status::Active;
                 Ok(())
             }
-            Event::Ended { id, end, at: _ } => self.ended(*id, *end),
+            Event::Ended { id, end, at: _, last: _ } => self.ended(*id, *end),
             Event::Deleted { id, at: _ } => {
                 let page = self.page(*id)?;
                 ensure(!page.status.is_live(), || format!("{id} is over before it is deleted"))?;
