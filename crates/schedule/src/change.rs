@@ -29,6 +29,8 @@ pub struct Create {
     pub floor: u64,
     /// Where it stands already, if it was kept elsewhere before.
     pub past: Option<Past>,
+    /// A single time must be to come. Otherwise one that is over is delivered late.
+    pub ahead: bool,
 }
 
 /// Where a schedule stands that was kept elsewhere before.
@@ -153,6 +155,12 @@ impl Decide<Create> for Timetable {
         }
         if self.schedules.len().saturating_sub(self.ended.len()) >= Self::MAX_LIVE {
             return Err(Rejection::TooMany);
+        }
+        if let Timing::Once { at_ms } = command.spec.timing
+            && command.ahead
+            && at_ms < now_ms
+        {
+            return Err(Rejection::Over { value: command.spec.value.to_string() });
         }
         let next_ms = match command.past {
             Some(past) => past.next_ms,

@@ -19,6 +19,12 @@ pub enum Rejection {
         /// How it ended.
         status: Status,
     },
+    /// Its time is over.
+    #[error("'{value}' is over: say a time that is to come; 'in 0s' is now")]
+    Over {
+        /// The time as it was written.
+        value: String,
+    },
     /// It would never be due.
     #[error("'{value}' is never due from now on: check its time, its start and its end")]
     NeverDue {

@@ -240,21 +240,33 @@ impl Schedules {
 
     /// Makes a schedule. With a command id, a repetition makes no second one.
     pub async fn create(&self, spec: Spec, id: Option<CommandId>) -> Result<Made, Error> {
-        self.make(spec, None, id).await
+        self.make(spec, None, false, id).await
+    }
+
+    /// Makes a schedule whose time, if it has only one, must be to come; else it is refused as [`Rejection::Over`]. A
+    /// repetition with the same command id gets the first answer, however late it comes.
+    pub async fn create_ahead(&self, spec: Spec, id: Option<CommandId>) -> Result<Made, Error> {
+        self.make(spec, None, true, id).await
     }
 
     /// Makes a schedule that was kept elsewhere before. What has the same [source](crate::More::source) as an earlier one is
     /// refused as [`Rejection::Imported`].
     pub async fn import(&self, spec: Spec, past: Past) -> Result<Made, Error> {
-        self.make(spec, Some(past), None).await
+        self.make(spec, Some(past), false, None).await
     }
 
-    async fn make(&self, spec: Spec, past: Option<Past>, id: Option<CommandId>) -> Result<Made, Error> {
+    async fn make(
+        &self,
+        spec: Spec,
+        past: Option<Past>,
+        ahead: bool,
+        id: Option<CommandId>,
+    ) -> Result<Made, Error> {
         self.check(&spec).map_err(|why| CommandError::Rejected(Rejection::Invalid(why)))?;
         let floor = self.inner.count.fetch_add(1, Relaxed);
         let shard = self.shard_for(&spec, floor, id.as_ref());
         self.attend(shard).await?;
-        let command = Create { spec, shard, floor, past };
+        let command = Create { spec, shard, floor, past, ahead };
         let made = self.inner.exchange.send(&shard.stream(), command, id).await?;
         self.inner.count.fetch_max(made.id.count(), Relaxed);
         Ok(made)

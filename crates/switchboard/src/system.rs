@@ -53,7 +53,7 @@ impl System {
         let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::new());
         let config = Config::default();
         let (coordination, bus) = (coordination(&config, &journal), bus(&config, &journal));
-        let wake = Wake::new(&config, &journal, &coordination, &bus, "")?;
+        let wake = Wake::new(&config, &journal, &coordination, &bus, &[])?;
         registry(&config, &coordination, &bus, &wake)
     }
 
@@ -61,7 +61,7 @@ impl System {
         config: &Config,
         journal: Arc<dyn Journal>,
         store: Store,
-        webhook_secret: &str,
+        webhook_secret: &[u8],
     ) -> Result<Self, Failure> {
         let keys = Exchange::new(journal.clone(), Arc::new(SystemClock), (), Options::default());
         let access = Access::open(keys)

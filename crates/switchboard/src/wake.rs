@@ -12,7 +12,9 @@ use switchboard_exchange::{Exchange, Options, SystemClock};
 use switchboard_journal::{Journal, Sharing};
 use switchboard_letta::Letta;
 use switchboard_schedule::{NodeId, Schedules, Settings, Target, Targets, Zone};
-use switchboard_targets::{BusTarget, InboxTarget, LettaTarget, ToolTarget, Webhook, WebhookOptions};
+use switchboard_targets::{
+    BusTarget, InboxTarget, LettaTarget, ToolTarget, Webhook, WebhookOptions, read_secret, spelled_secret,
+};
 
 use crate::config::Config;
 use crate::{Failure, promptyoself};
@@ -37,7 +39,7 @@ impl Wake {
         journal: &Arc<dyn Journal>,
         coordination: &Coordination,
         bus: &Bus,
-        webhook_secret: &str,
+        webhook_secret: &[u8],
     ) -> Result<Self, Failure> {
         let letta = Letta::new(promptyoself::letta_options(config))
             .map_err(|error| Failure::config(format!("Letta cannot be reached: {error}")))?;
@@ -46,7 +48,7 @@ impl Wake {
             allow_private: config.schedule.webhook_private,
             allowed_hosts: config.schedule.webhook_hosts.clone(),
             timeout: config.schedule.webhook_timeout.unsigned(),
-            ..WebhookOptions::new(webhook_secret.as_bytes())
+            ..WebhookOptions::new(webhook_secret)
         };
         let targets: [Arc<dyn Target>; 5] = [
             Arc::new(BusTarget::new(bus.clone())),
@@ -69,30 +71,30 @@ impl Wake {
     }
 }
 
-/// The key of the signatures of webhooks: made once, and kept in the data directory for its owner alone.
-pub(crate) fn webhook_secret(data_dir: &Path) -> Result<String, Failure> {
+/// The key of the signatures of webhooks: made once, and kept in the data directory for its owner alone, in the spelling in
+/// which receivers are given it.
+pub(crate) fn webhook_secret(data_dir: &Path) -> Result<Vec<u8>, Failure> {
     let path = data_dir.join(SECRET_FILE);
     let unusable =
         |error: std::io::Error| Failure::failed(format!("'{}' cannot be used: {error}", path.display()));
     let mut options = std::fs::OpenOptions::new();
     match options.read(true).open(&path) {
         Ok(mut file) => {
-            let mut secret = String::new();
-            file.read_to_string(&mut secret).map_err(unusable)?;
-            match secret.trim() {
-                "" => Err(Failure::failed(format!(
-                    "'{}' is empty: it holds the key that signs webhooks",
+            let mut spelled = String::new();
+            file.read_to_string(&mut spelled).map_err(unusable)?;
+            read_secret(&spelled).ok_or_else(|| {
+                Failure::failed(format!(
+                    "'{}' holds no key for signing webhooks: one is written as `whsec_` and base64",
                     path.display()
                 ))
-                .hint("remove it for a new key, which receivers then need to know")),
-                secret => Ok(secret.to_owned()),
-            }
+                .hint("remove it for a new key, which receivers then need to know")
+            })
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let secret = new_token();
+            let secret = new_token().into_bytes();
             let mut options = std::fs::OpenOptions::new();
             let mut file = options.write(true).create_new(true).mode(0o600).open(&path).map_err(unusable)?;
-            writeln!(file, "{secret}").and_then(|()| file.sync_all()).map_err(unusable)?;
+            writeln!(file, "{}", spelled_secret(&secret)).and_then(|()| file.sync_all()).map_err(unusable)?;
             Ok(secret)
         }
         Err(error) => Err(unusable(error)),

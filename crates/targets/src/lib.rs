@@ -13,4 +13,4 @@ mod tool;
 pub use tool::ToolTarget;
 
 mod webhook;
-pub use webhook::{Webhook, WebhookOptions};
+pub use webhook::{Webhook, WebhookOptions, read_secret, spelled_secret};

@@ -43,6 +43,26 @@ pub struct WebhookOptions {
     pub timeout: Duration,
 }
 
+/// What a key begins with in Standard Webhooks' spelling.
+const SECRET_PREFIX: &str = "whsec_";
+
+/// A key as receivers are given it: `whsec_` and its bytes in base64.
+///
+/// ```
+/// let spelled = switchboard_targets::spelled_secret(b"a key of at least 24 bytes");
+/// assert_eq!(spelled, "whsec_YSBrZXkgb2YgYXQgbGVhc3QgMjQgYnl0ZXM=");
+/// assert_eq!(switchboard_targets::read_secret(&spelled).unwrap(), b"a key of at least 24 bytes");
+/// ```
+pub fn spelled_secret(secret: &[u8]) -> String {
+    format!("{SECRET_PREFIX}{}", BASE64_STANDARD.encode(secret))
+}
+
+/// The bytes of a key that is spelled so; none if it is not, or is empty.
+pub fn read_secret(spelled: &str) -> Option<Vec<u8>> {
+    let secret = BASE64_STANDARD.decode(spelled.trim().strip_prefix(SECRET_PREFIX)?).ok()?;
+    (!secret.is_empty()).then_some(secret)
+}
+
 impl WebhookOptions {
     /// The defaults, and this secret.
     pub fn new(secret: impl Into<Arc<[u8]>>) -> Self {

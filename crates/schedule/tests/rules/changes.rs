@@ -164,7 +164,8 @@ fn a_change_of_what_was_opened_ahead_is_delivered_as_changed() {
 fn what_cannot_be_is_refused_with_what_would_be_right() {
     let mut script = Script::new();
     script.until(10);
-    let create = |spec| Create { spec, shard: Shard::all().next().unwrap(), floor: 0, past: None };
+    let create =
+        |spec| Create { spec, shard: Shard::all().next().unwrap(), floor: 0, past: None, ahead: false };
     let mut ended = spec("topic:a", every(10));
     ended.more_mut().end_ms = Some(5_000);
     script.send(&create(ended)).unwrap_err();
@@ -190,7 +191,8 @@ fn what_was_imported_keeps_its_counters_and_is_not_imported_twice() {
     let mut old = Spec { missed: Missed::Once, ..spec("prompt:a", every(10)) };
     old.more_mut().source = Some("promptyoself.db#7".into());
     let past = Past { next_ms: -5_000, delivered: 3, last_run_ms: Some(-15_000) };
-    let create = Create { spec: old, shard: Shard::all().next().unwrap(), floor: 41, past: Some(past) };
+    let create =
+        Create { spec: old, shard: Shard::all().next().unwrap(), floor: 41, past: Some(past), ahead: false };
     let made = script.send(&create).unwrap();
     assert_eq!(made.id.get(), 42 * 64);
     script.send(&create).unwrap_err();

@@ -78,7 +78,7 @@ impl Script {
     }
 
     pub(crate) fn create(&mut self, spec: Spec) -> ScheduleId {
-        let create = Create { spec, shard: Shard::all().next().unwrap(), floor: 0, past: None };
+        let create = Create { spec, shard: Shard::all().next().unwrap(), floor: 0, past: None, ahead: false };
         self.send(&create).unwrap().id
     }
 

@@ -44,7 +44,9 @@ fn schedule_rejected(rejection: &ScheduleRejection) -> Problem {
         ScheduleRejection::NeverDue { .. } => {
             Problem::bad_request("never_due", message).hint("POST /api/schedules/preview tries timings")
         }
-        ScheduleRejection::Invalid(_) => Problem::bad_request("invalid_arguments", message),
+        ScheduleRejection::Over { .. } | ScheduleRejection::Invalid(_) => {
+            Problem::bad_request("invalid_arguments", message)
+        }
         ScheduleRejection::Ended { .. } => Problem::new(StatusCode::CONFLICT, "schedule_ended", message),
         ScheduleRejection::OtherAddress { .. }
         | ScheduleRejection::TooManyOpen { .. }

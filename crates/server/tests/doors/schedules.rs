@@ -261,7 +261,7 @@ async fn agtos_is_refused_in_its_own_words() {
 
 #[tokio::test]
 async fn a_bound_key_sees_no_schedules() {
-    let server = Server::listening(Options::default(), |listener| listener.requiring_key()).await;
+    let server = Server::listening(Options::default(), switchboard_server::Listener::requiring_key).await;
     let grant = switchboard_access::Grant {
         projects: Some(["p".to_owned()].into()),
         ..switchboard_access::Grant::default()
@@ -272,4 +272,26 @@ async fn a_bound_key_sees_no_schedules() {
         assert_eq!(ask(&bearer).await.unwrap().status().as_u16(), 403, "{path}");
         assert_eq!(ask(OWNER).await.unwrap().status().as_u16(), 200, "{path}");
     }
+}
+
+#[tokio::test]
+async fn a_repetition_gets_the_first_answer_also_when_its_time_is_over() {
+    let server = Server::start().await;
+    let at = jiff::Timestamp::now() + jiff::SignedDuration::from_millis(500);
+    let wish = json!({"target": {"kind": "topic", "to": "tick"}, "at": at.to_string()});
+    let make = |key: &'static str| {
+        server.request(Method::POST, "/api/schedules").header("idempotency-key", key).json(&wish).send()
+    };
+    let (status, first) = json_of(make("first").await.unwrap()).await;
+    assert_eq!(status, 201, "{first}");
+    let path = format!("/api/schedules/{}", first["schedule"]["id"]);
+    let delivered = async { while server.json(&path).await.1["schedule"]["status"] != "completed" {} };
+    tokio::time::timeout(SOON, delivered).await.expect("it is delivered");
+
+    let (status, again) = json_of(make("first").await.unwrap()).await;
+    assert_eq!((status, &again["schedule"]["id"]), (201, &first["schedule"]["id"]), "{again}");
+    assert_eq!(again["upcoming"], json!([]));
+    let (status, refused) = json_of(make("second").await.unwrap()).await;
+    assert_eq!(status, 400, "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("is over"), "{refused}");
 }

@@ -157,3 +157,16 @@ fn schedules_outlive_a_kill() {
     assert_eq!(done["occurrences"].as_array().unwrap().len(), 1, "{done}");
     assert_eq!(done["occurrences"][0]["fate"], "delivered");
 }
+
+#[test]
+fn the_key_that_signs_webhooks_is_made_once_and_a_broken_one_is_named() {
+    let home = Home::new();
+    let path = home.data().join("webhook-secret");
+    home.serve("").kill();
+    let made = std::fs::read_to_string(&path).unwrap();
+    assert!(made.starts_with("whsec_"), "{made}");
+    home.serve("").kill();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), made);
+    std::fs::write(&path, "whsec_\n").unwrap();
+    home.run("serve --listen 127.0.0.1:0").fails(1, "holds no key for signing webhooks");
+}

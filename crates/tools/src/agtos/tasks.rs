@@ -279,6 +279,7 @@ fn refused(error: Error) -> TaskError {
             | Rejection::TooManyOpen { .. }
             | Rejection::TooMany
             | Rejection::Imported { .. }
+            | Rejection::Over { .. }
             | Rejection::Invalid(_)),
         ) => TaskError::Refused(rejection.to_string()),
         fault @ (CommandError::IdReused { .. } | CommandError::TooLarge(_) | CommandError::Unknown(_)) => {

@@ -32,7 +32,9 @@ fn rejected(rejection: &Rejection) -> Output {
         Rejection::TooManyOpen { .. } => ("too_many_open", "call schedule_get for what is open"),
         Rejection::TooMany => ("full", "call schedule_cancel for what is not needed"),
         Rejection::Imported { .. } => ("imported_before", "nothing: it is there"),
-        Rejection::Invalid(_) => ("invalid_arguments", "correct the argument and call again"),
+        Rejection::Over { .. } | Rejection::Invalid(_) => {
+            ("invalid_arguments", "correct the argument and call again")
+        }
     };
     error(code, &rejection.to_string(), next, Value::Null)
 }

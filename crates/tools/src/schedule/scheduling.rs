@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use switchboard_access::{Caller, Denied};
 use switchboard_exchange::{Clock, CommandError, CommandId};
 use switchboard_schedule::{
-    Cancelled, Error, Filter, Info, OccurrenceId, Rejection, ScheduleId, Schedules, Spec, Status, Timing,
-    Zone,
+    Cancelled, Error, Filter, Info, OccurrenceId, Rejection, Schedule, ScheduleId, Schedules, Spec, Status,
+    Timing, Zone,
 };
 
 use super::may_reach;
@@ -128,12 +128,13 @@ impl Scheduling {
     ) -> Result<(ScheduleView, Vec<UpcomingView>), Refusal> {
         caller.may_use_shared(super::NAME)?;
         let now = self.now();
-        let (spec, read) = wish.read(now, &self.zone)?;
+        let (spec, note) = wish.read(now, &self.zone)?;
         self.may_reach(caller, &spec)?;
-        let made = self.schedules.create(spec, call).await?;
+        let made = self.schedules.create_ahead(spec, call).await?;
         let info = self.known(made.id).await?;
-        let most = info.schedule.spec.max_repetitions.map_or(usize::MAX, |most| most.get() as usize);
-        Ok((ScheduleView::from(&info), views(upcoming(&read, now, shown.min(most)))))
+        // Of what was made, which is not what was said now if the call is a repetition.
+        let due = self.due(&info.schedule, note, shown);
+        Ok((ScheduleView::from(&info), due))
     }
 
     /// Changes a schedule. What is left out stays.
@@ -278,7 +279,7 @@ impl Scheduling {
     ) -> Result<(String, Vec<UpcomingView>), Refusal> {
         caller.may_use_shared(super::NAME)?;
         let now = self.now();
-        let read = wish.when().read(now, &self.zone)?;
+        let read = wish.when().read_ahead(now, &self.zone)?;
         Ok((read.zone.name().to_owned(), views(upcoming(&read, now, wish.count()?))))
     }
 
@@ -290,8 +291,13 @@ impl Scheduling {
         count: usize,
     ) -> Result<Vec<UpcomingView>, Refusal> {
         let Info { schedule, .. } = self.reachable(caller, id).await?;
+        Ok(self.due(&schedule, None, count))
+    }
+
+    /// When `schedule` is due next; of a time that its clock skips or shows twice, `note` says what was made of it.
+    fn due(&self, schedule: &Schedule, note: Option<String>, count: usize) -> Vec<UpcomingView> {
         if schedule.status != Status::Active {
-            return Ok(Vec::new());
+            return Vec::new();
         }
         let zone = match &schedule.spec.timing {
             Timing::Cron { zone, .. } => zone.clone(),
@@ -307,9 +313,9 @@ impl Scheduling {
             zone,
             start_ms: schedule.spec.start_ms(),
             end_ms: schedule.spec.end_ms(),
-            note: None,
+            note,
         };
-        Ok(views(upcoming(&read, self.now(), count.min(left))))
+        views(upcoming(&read, self.now(), count.min(left)))
     }
 
     /// Takes over schedules that were kept elsewhere, or says what that would come to: an answer to each, in their order.

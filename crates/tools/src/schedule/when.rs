@@ -50,7 +50,18 @@ impl When<'_> {
         self.at.is_some() || self.cron.is_some() || self.every.is_some()
     }
 
-    /// Reads it at `now`; local times are of the zone it names, else of `zone`.
+    /// Reads it at `now`; local times are of the zone it names, else of `zone`. A time that is over is refused.
+    pub(super) fn read_ahead(&self, now: Timestamp, zone: &Zone) -> Result<Read, BadArguments> {
+        let read = self.read(now, zone)?;
+        if let Timing::Once { at_ms } = read.timing
+            && at_ms < now.as_millisecond()
+        {
+            return Err(BadArguments::invalid("at", over(&read.value, at_ms, now)));
+        }
+        Ok(read)
+    }
+
+    /// The same, and a time may be over: whoever repeats a call says what he said before.
     pub(super) fn read(&self, now: Timestamp, zone: &Zone) -> Result<Read, BadArguments> {
         let zone = self.zone(zone)?;
         let start_ms = bound("start", self.start, now, &zone)?;
@@ -62,9 +73,6 @@ impl When<'_> {
         match (self.at, self.cron, self.every) {
             (Some(text), None, None) => {
                 let (at, note) = time(text, now, &zone).map_err(|why| BadArguments::invalid("at", why))?;
-                if at < now {
-                    return Err(BadArguments::invalid("at", over(text, at, now)));
-                }
                 read(Timing::once(at.as_millisecond()), text, note)
             }
             (None, Some(text), None) => {
@@ -94,8 +102,8 @@ impl When<'_> {
 const ONE_OF: &str = "say exactly one of at (such as '2026-03-29 09:00' or 'in 20 minutes'), cron (such as '30 9 * * MON-FRI') \
                       and every (such as '5m')";
 
-fn over(text: &str, at: Timestamp, now: Timestamp) -> String {
-    let ago = friendly(now.as_millisecond().abs_diff(at.as_millisecond()));
+fn over(text: &str, at_ms: i64, now: Timestamp) -> String {
+    let ago = friendly(now.as_millisecond().abs_diff(at_ms));
     format!("'{text}' is over: that was {ago} ago; 'in 0s' is now")
 }
 
@@ -355,7 +363,7 @@ mod tests {
     #[test]
     fn exactly_one_timing_is_said() {
         let read = |when: When<'_>| {
-            let read = when.read(NOW.parse().unwrap(), &berlin());
+            let read = when.read_ahead(NOW.parse().unwrap(), &berlin());
             read.map_or_else(|bad| bad.to_string(), |read| serde_json::to_string(&read.timing).unwrap())
         };
         let when = When::default();
@@ -418,7 +426,7 @@ mod tests {
         use fmt::Write as _;
         let now = now.parse().unwrap();
         let mut lines = String::new();
-        for due in upcoming(&when.read(now, &berlin()).unwrap(), now, count) {
+        for due in upcoming(&when.read_ahead(now, &berlin()).unwrap(), now, count) {
             let note = due.note.map(|note| format!(" ({note})")).unwrap_or_default();
             writeln!(lines, "{} {}{note}", due.at, due.local).unwrap();
         }

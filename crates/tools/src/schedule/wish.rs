@@ -11,7 +11,7 @@ use switchboard_schedule::{
     Address, Change, Message, Missed, More, Overlap, Retry, Schedule, Spec, Timing, Zone,
 };
 
-use super::when::{self, Read, When};
+use super::when::{self, When};
 use crate::input::BadArguments;
 
 /// A schedule that is to be made.
@@ -306,8 +306,8 @@ impl Wish {
         }
     }
 
-    /// What it asks for, and how its timing was read.
-    pub(super) fn read(&self, now: Timestamp, zone: &Zone) -> Result<(Spec, Read), BadArguments> {
+    /// What it asks for.
+    pub(super) fn read(&self, now: Timestamp, zone: &Zone) -> Result<(Spec, Option<String>), BadArguments> {
         let read = self.when().read(now, zone)?;
         let more = More {
             start_ms: read.start_ms,
@@ -330,7 +330,7 @@ impl Wish {
             max_repetitions: self.max_repetitions.and_then(NonZeroU32::new),
             more: (more != More::default()).then(|| Box::new(more)),
         };
-        Ok((spec, read))
+        Ok((spec, read.note))
     }
 }
 
@@ -384,7 +384,7 @@ impl ChangeWish {
         zone: &Zone,
     ) -> Result<Option<(Timing, Arc<str>)>, BadArguments> {
         if when.has_timing() {
-            let read = when.read(now, zone)?;
+            let read = when.read_ahead(now, zone)?;
             return Ok(Some((read.timing, read.value.into())));
         }
         match &schedule.spec.timing {
