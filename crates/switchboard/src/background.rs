@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use tokio::net::TcpStream;
 
+use switchboard_tools::Variables;
+
 use crate::config::{Flags, Inputs, specs};
 use crate::running::Running;
 use crate::{Exit, Failure, system};
@@ -98,7 +100,12 @@ impl Launch {
     fn spawn(&self, log: File) -> Result<Child, Failure> {
         let failed = |error: std::io::Error| Failure::failed(format!("cannot start a server: {error}"));
         let program = std::env::current_exe().map_err(failed)?;
-        Command::new(program)
+        let mut command = Command::new(program);
+        // They name the agent of the client that happens to come first, and must not become those of all others.
+        for name in Variables::NAMES {
+            command.env_remove(name);
+        }
+        command
             .args(&self.arguments)
             .current_dir(&self.data_dir)
             .stdin(Stdio::null())
