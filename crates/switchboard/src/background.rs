@@ -10,9 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tokio::net::TcpStream;
-
 use switchboard_tools::Variables;
+use tokio::net::TcpStream;
 
 use crate::config::{Flags, Inputs, specs};
 use crate::running::Running;
