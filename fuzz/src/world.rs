@@ -12,7 +12,8 @@ use switchboard_coordination::{Coordination, Project, ServiceOptions, Settings};
 use switchboard_exchange::{Clock, Exchange, Options, SignedDuration, Timestamp};
 use switchboard_journal::{Journal, MemoryJournal};
 use switchboard_letta::Letta;
-use switchboard_schedule::{NodeId, Schedules, Targets, Zone};
+use switchboard_schedule::{NodeId, Schedules, Target, Targets, Zone};
+use switchboard_targets::BusTarget;
 use switchboard_tools::{Context, PromptYoSelf, PromptYoSelfOptions, Registry, Services, catalogue};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
@@ -66,9 +67,9 @@ impl World {
     }
 
     pub(crate) fn over(journal: Arc<MemoryJournal>, options: Options) -> Self {
-        let coordination = coordination(&journal, options);
+        let coordination = coordination(&journal, options.clone());
         let bus = Bus::new(journal.clone(), clock(), Retention::default());
-        let schedules = schedules(&journal);
+        let schedules = schedules(&journal, &bus, options);
         let letta = Letta::new(switchboard_letta::Options::default()).expect("the defaults are sound");
         let promptyoself =
             PromptYoSelf::new(schedules.clone(), letta.clone(), PromptYoSelfOptions::default());
@@ -102,11 +103,13 @@ pub(crate) fn coordination(journal: &Arc<MemoryJournal>, options: Options) -> Co
     Coordination::new(exchange, ServiceOptions { status_dir: None })
 }
 
-/// Schedules without targets: nothing that an input makes can reach anything.
-fn schedules(journal: &Arc<MemoryJournal>) -> Schedules {
-    let settings = switchboard_schedule::Settings::default();
-    let exchange = Exchange::new(journal.clone(), clock(), settings, Options::default());
-    Schedules::new(exchange, Targets::default(), NodeId("fuzz".into()))
+/// Schedules that publish: nothing that an input makes can reach anything else. They deliver once they are started.
+fn schedules(journal: &Arc<MemoryJournal>, bus: &Bus, options: Options) -> Schedules {
+    let publishes: Arc<dyn Target> = Arc::new(BusTarget::new(bus.clone()));
+    let targets = Targets::new([publishes]);
+    let settings = switchboard_schedule::Settings::of(&targets, &[]);
+    let exchange = Exchange::new(journal.clone(), clock(), settings, options);
+    Schedules::new(exchange, targets, NodeId("fuzz".into()))
 }
 
 pub(crate) fn context() -> Context {

@@ -152,7 +152,7 @@ impl Webhook {
         let port = url.port_u16().unwrap_or(if url.scheme_str() == Some("https") { 443 } else { 80 });
         match bare.parse::<IpAddr>() {
             Ok(address) if !self.reach.allows(bare, port, address) => Err(format!(
-                "{address} is not a public address, and not among the hosts that webhooks may call"
+                "{address} is not a public address, and not among the hosts that webhooks may call (schedule.webhook_hosts)"
             )),
             Ok(_) | Err(_) => Ok(url),
         }

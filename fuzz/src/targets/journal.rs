@@ -1,7 +1,8 @@
 //! What a journal may hold: entries and snapshots that somebody edited, another version wrote, or a disk made up.
 //!
 //! An input is one record to a line, in the order of the stream. A line that begins with `=` is a snapshot of what stands
-//! above it. Lines are the entries of a project; if the first line is `access`, those of the keys.
+//! above it. Lines are the entries of a project; if the first line is `access`, those of the keys, and if it is `schedules`, those
+//! of schedules.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use serde_json::{Map, Value, json};
 use switchboard_coordination::Coordination;
 use switchboard_exchange::Options;
 use switchboard_journal::{Journal as _, MemoryJournal, Payload, Seq, Snapshot, StreamId};
+use switchboard_schedule::Shard;
 use switchboard_tools::View;
 
 use crate::world::{PROJECT, World, clock, context, runtime};
@@ -19,9 +21,10 @@ const MOST_LINES: usize = 60;
 pub(super) fn run(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     runtime().block_on(async {
-        match text.strip_prefix("access\n") {
-            Some(records) => keys(records).await,
-            None => project(&text).await,
+        match text.split_once('\n') {
+            Some(("access", records)) => keys(records).await,
+            Some(("schedules", records)) => schedules(records).await,
+            _ => project(&text).await,
         }
     });
 }
@@ -37,6 +40,32 @@ async fn keys(records: &str) {
     if let Ok(keys) = access.list().await {
         let json = serde_json::to_string(&keys.iter().map(|key| key.name.clone()).collect::<Vec<_>>());
         json.expect("names of keys can be written");
+    }
+}
+
+async fn schedules(records: &str) {
+    const LIST: &str = r#"{"status":"all","limit":1000}"#;
+    let journal = Arc::new(MemoryJournal::new());
+    let shard = Shard::all().next().expect("there are streams of schedules");
+    fill(&journal, shard.stream().as_str(), records).await;
+    let options =
+        Options { snapshot_every: 1, snapshot_bytes: 1, snapshot_on_leave: 1, ..Options::default() };
+    let world = World::over(journal.clone(), options.clone());
+    let Some(listed) = look(&world, "schedule_list", LIST).await else { return };
+    let first = &listed["schedules"][0]["id"];
+    for tool in ["schedule_pause", "schedule_resume", "schedule_run_now", "schedule_get", "schedule_cancel"] {
+        look(&world, tool, &json!({ "id": first }).to_string()).await;
+    }
+    let before = look(&world, "schedule_list", LIST).await;
+    world.schedules.exchange().stop().await;
+    let again = World::over(journal, options);
+    let after = look(&again, "schedule_list", LIST).await;
+    assert_eq!(before, after, "schedules changed by being read again");
+    // Everything that is due comes due, and is delivered.
+    tokio::time::advance(Duration::from_hours(24 * 30)).await;
+    if again.schedules.start().await.is_ok() {
+        look(&again, "schedule_list", LIST).await;
+        again.schedules.stop(Duration::from_secs(60)).await;
     }
 }
 

@@ -56,6 +56,7 @@ const BESIDE: &[(&str, &[&str])] = &[
             "switchboard-letta",
             "switchboard-schedule",
             "switchboard-server",
+            "switchboard-targets",
             "switchboard-tools",
         ],
     ),
