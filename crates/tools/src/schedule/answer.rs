@@ -36,5 +36,9 @@ fn rejected(rejection: &Rejection) -> Output {
             ("invalid_arguments", "correct the argument and call again")
         }
     };
-    error(code, &rejection.to_string(), next, Value::Null)
+    let details = match rejection {
+        Rejection::Over { .. } => json!({"parameter": "at"}),
+        _ => Value::Null,
+    };
+    error(code, &rejection.to_string(), next, details)
 }

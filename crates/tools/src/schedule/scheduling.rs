@@ -133,7 +133,7 @@ impl Scheduling {
         let made = self.schedules.create_ahead(spec, call).await?;
         let info = self.known(made.id).await?;
         // Of what was made, which is not what was said now if the call is a repetition.
-        let due = self.due(&info.schedule, note, shown);
+        let due = self.due(&info.schedule, note, now, shown);
         Ok((ScheduleView::from(&info), due))
     }
 
@@ -291,12 +291,19 @@ impl Scheduling {
         count: usize,
     ) -> Result<Vec<UpcomingView>, Refusal> {
         let Info { schedule, .. } = self.reachable(caller, id).await?;
-        Ok(self.due(&schedule, None, count))
+        Ok(self.due(&schedule, None, self.now(), count))
     }
 
-    /// When `schedule` is due next; of a time that its clock skips or shows twice, `note` says what was made of it.
-    fn due(&self, schedule: &Schedule, note: Option<String>, count: usize) -> Vec<UpcomingView> {
-        if schedule.status != Status::Active {
+    /// When `schedule` is due from `now` on, which may be a moment ago; of a time that its clock skips or shows twice, `note`
+    /// says what was made of it.
+    fn due(
+        &self,
+        schedule: &Schedule,
+        note: Option<String>,
+        now: Timestamp,
+        count: usize,
+    ) -> Vec<UpcomingView> {
+        if !matches!(schedule.status, Status::Active | Status::Completed) {
             return Vec::new();
         }
         let zone = match &schedule.spec.timing {
@@ -315,7 +322,7 @@ impl Scheduling {
             end_ms: schedule.spec.end_ms(),
             note,
         };
-        views(upcoming(&read, self.now(), count.min(left)))
+        views(upcoming(&read, now, count.min(left)))
     }
 
     /// Takes over schedules that were kept elsewhere, or says what that would come to: an answer to each, in their order.
