@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::future::try_join_all;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use jiff::SignedDuration;
 use switchboard_exchange::{CommandError, CommandId, Decide, Exchange};
 use switchboard_journal::Sharing;
@@ -37,6 +38,9 @@ const REPORT: usize = 512;
 
 /// How many occurrences of a pass are looked at after each change of their stream.
 const TRIED: usize = 64;
+
+/// How many streams are read at once at the start: each is in memory twice while it is read.
+const READ_AT_ONCE: usize = 4;
 
 /// How often a node looks for streams that others made, where several share a journal.
 const LOOK_AROUND: Duration = Duration::from_secs(5);
@@ -208,9 +212,9 @@ impl Schedules {
         let exchange = &self.inner.exchange;
         let all = const { NonZeroUsize::new(Shard::COUNT * 2).unwrap() };
         let known = exchange.streams(Shard::PREFIX, None, all).await.map_err(CommandError::Unreadable)?;
-        let shards = known.iter().filter_map(|head| Shard::of_stream(&head.stream));
-        try_join_all(shards.map(|shard| self.attend(shard))).await?;
-        Ok(())
+        let shards: Vec<_> = known.iter().filter_map(|head| Shard::of_stream(&head.stream)).collect();
+        let attended = stream::iter(shards).map(|shard| self.attend(shard)).buffer_unordered(READ_AT_ONCE);
+        attended.try_collect().await
     }
 
     /// What other nodes made is delivered by this one too, should they be gone.
