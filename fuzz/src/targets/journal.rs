@@ -65,7 +65,7 @@ async fn schedules(records: &str) {
     tokio::time::advance(Duration::from_hours(24 * 30)).await;
     if again.schedules.start().await.is_ok() {
         look(&again, "schedule_list", LIST).await;
-        again.schedules.stop(Duration::from_secs(60)).await;
+        again.schedules.stop(Duration::from_mins(1)).await;
     }
 }
 
